@@ -1,0 +1,200 @@
+"""Unbounded proof by induction: one obligation for each property and action.
+
+Initiation: the initial state satisfies the invariant. Consecution: an action that starts where all
+invariants hold ends where this one holds. Action: a call that starts where all invariants hold does
+what the property says. A refuted obligation comes with a counterexample to induction (CTI), found
+in a small universe where sums are sums, and executed again by the interpreter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import z3
+
+from ..interpreter import Step, World
+from ..kernel.lemmas import measure_instances
+from ..kernel.system import Action, Property, Scope, TransitionSystem
+from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms
+from ..translate.unbounded import Unbounded
+from .bounded import shortest
+
+__all__ = ["CTI", "Obligation", "Outcome", "Verdict", "decide", "obligations", "queries"]
+
+Verdict = Literal["proved", "refuted", "unknown"]
+Kind = Literal["initiation", "consecution", "action"]
+
+TIMEOUT_MS = 10_000
+"""For one query; the slowest query of `specified` needs about a hundredth of it."""
+
+PATIENCE_MS = 500
+"""For the first attempt at a query, before a counterexample is looked for."""
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """One thing to prove. `action` is None for initiation."""
+
+    system: TransitionSystem
+    property: Property
+    action: Action | None
+    kind: Kind
+
+    @property
+    def label(self) -> str:
+        if self.action is None:
+            return f"{self.property.name} holds initially"
+        verb = "preserves" if self.kind == "consecution" else "satisfies"
+        return f"{self.action.name} {verb} {self.property.name}"
+
+
+@dataclass(frozen=True)
+class CTI:
+    """A step from a state that satisfies every invariant to a violation of the property."""
+
+    system: TransitionSystem
+    world: World
+    step: Step
+
+
+@dataclass(frozen=True)
+class Outcome:
+    obligation: Obligation
+    verdict: Verdict
+    seconds: float
+    cti: CTI | None = None
+
+
+def obligations(system: TransitionSystem) -> Iterator[Obligation]:
+    for invariant in system.invariants:
+        yield Obligation(system, invariant, None, "initiation")
+    for action in system.actions:
+        for invariant in system.invariants:
+            yield Obligation(system, invariant, action, "consecution")
+    for prop in system.action_properties:
+        yield Obligation(system, prop, system.action(prop.action), "action")
+
+
+def decide(obligation: Obligation, scope: Scope) -> Outcome:
+    """Prove the obligation, or find a CTI within the scope, or admit that neither is known."""
+    started = time.perf_counter()
+    verdict: Verdict = "unknown"
+    cti = None
+    if _proved(obligation, PATIENCE_MS):
+        verdict = "proved"
+    elif cti := _find_cti(obligation, scope):
+        verdict = "refuted"
+    elif _proved(obligation, TIMEOUT_MS):
+        verdict = "proved"
+    return Outcome(obligation, verdict, time.perf_counter() - started, cti)
+
+
+def _proved(obligation: Obligation, timeout_ms: int) -> bool:
+    for query in queries(obligation):
+        solver = z3.Solver()
+        solver.set("timeout", timeout_ms)
+        solver.add(*query)
+        if solver.check() != z3.unsat:
+            return False
+    return True
+
+
+def queries(obligation: Obligation) -> Iterator[list[z3.BoolRef]]:
+    """For each conjunct of the claim: assertions that are unsatisfiable exactly if it is proved."""
+    for conjunct in _conjuncts(_claim(obligation)):
+        yield _query(obligation, conjunct)
+
+
+def _claim(obligation: Obligation) -> Term:
+    formula = obligation.property.formula
+    return formula if obligation.kind == "action" else _primed(formula)
+
+
+def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
+    system, action = obligation.system, obligation.action
+    z = Unbounded()
+    assumed = [axiom.formula for axiom in system.axioms]
+    if action is None:
+        updates = {variable.name: value for variable, value in system.init}
+    else:
+        updates = action.updates
+        assumed += [invariant.formula for invariant in system.invariants]
+        assumed += list(action.guard.values())
+    used = {t.name for t in subterms(conjunct) if isinstance(t, Symbol) and t.role == "next"}
+    new = []
+    for variable in system.variables:
+        if variable.name in updates and variable.name in used:
+            new.append(variable.next == updates[variable.name])
+        elif variable.name not in updates:
+            z.let(variable.next, variable)
+    if action is not None and action.returns is not None:
+        assumed.append(result(action.returns.sort) == action.returns)
+    if _speaks_of_amounts(obligation):
+        sources = [conjunct, *new, *(i.formula for i in system.invariants)]
+        assumed += measure_instances(sources)
+        if action is not None:
+            assumed += action.lemmas.get(obligation.property.name, ())
+    assertions = [z(term) for term in (*assumed, *new)]
+    goal = z3.Not(z(conjunct))
+    return [*assertions, *z.definitions, goal]
+
+
+def _conjuncts(term: Term) -> Iterator[Term]:
+    if isinstance(term, Op) and term.name == "and":
+        for part in term.args:
+            yield from _conjuncts(part)
+    else:
+        yield term
+
+
+def _primed(term: Term) -> Term:
+    """The same claim of the state after the action."""
+    match term:
+        case Symbol(role="state" | "ghost"):
+            return term.next
+        case Op():
+            return replace(term, args=tuple(map(_primed, term.args)))
+        case Binder():
+            value = None if term.value is None else _primed(term.value)
+            return replace(term, body=_primed(term.body), value=value)
+    return term
+
+
+def _speaks_of_amounts(obligation: Obligation) -> bool:
+    """Whether the claim is about sums, or about a variable that some invariant equates with one.
+
+    Only then are facts about sums of use; elsewhere they would but lead the solver astray.
+    """
+    summed = [
+        i.formula
+        for i in obligation.system.invariants
+        if any(isinstance(t, Op) and t.name == "total" for t in subterms(i.formula))
+    ]
+    amounts = {
+        t.name
+        for formula in summed
+        for t in subterms(formula)
+        if isinstance(t, Symbol) and t.role == "state" and t.sort == INT
+    }
+    return any(
+        (isinstance(t, Op) and t.name == "total") or (isinstance(t, Symbol) and t.name in amounts)
+        for t in subterms(obligation.property.formula)
+    )
+
+
+def _find_cti(obligation: Obligation, scope: Scope) -> CTI | None:
+    system, prop = obligation.system, obligation.property
+    if obligation.action is None:
+        return None
+    action = obligation.action
+    anywhere = replace(
+        system,
+        actions=(action,),
+        action_properties=tuple(p for p in system.action_properties if p.action == action.name),
+        pass_start=all_of(),
+    )
+    found = shortest(anywhere, scope, "pass", bound=1, properties=(prop,))
+    return None if found is None else CTI(system, found.world, found.steps[0])

@@ -1,0 +1,263 @@
+"""A symbolic path of a transition system through a small universe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import z3
+
+from ..interpreter import Call, World
+from ..kernel.system import Property, Scope, TransitionSystem
+from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort
+from ..translate.finite import Finite, Names, conjunction, disjunction, negation
+
+__all__ = ["Pin", "Start", "Unrolling"]
+
+Start = Literal["init", "pass"]
+Value = Any
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One choice of a model, with its possible values in order of preference."""
+
+    expressions: tuple[Any, ...]
+    """The conditions of the alternatives, or a single integer term."""
+    smallest: int | None = None
+    """For an integer: the least value to try."""
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """One step: which action fires, and with which arguments."""
+
+    fires: dict[str, Any]
+    arguments: dict[str, dict[str, Value]]
+    broken: dict[str, Any]
+
+
+class Unrolling:
+    """States 0..n and the steps between them, in one incremental solver.
+
+    From "init" the path starts in the initial state; from "pass", in any state that the invariants
+    allow when a scheduling pass begins.
+    """
+
+    def __init__(self, system: TransitionSystem, scope: Scope, start: Start) -> None:
+        self.system = system
+        self.scope = scope
+        self.finite = Finite(scope.universe)
+        self.solver = z3.Solver()
+        self.moments: list[_Moment] = []
+        self._declare_world()
+        self.states: list[dict[str, Value]] = [self._fresh_state(0)]
+        now = Names(before=self.states[0])
+        if start == "init":
+            for variable, value in system.init:
+                first = self.states[0][variable.name]
+                self._assume(self.finite.equal(first, self.finite(value, now)))
+        else:
+            for invariant in system.invariants:
+                self._assume(self.finite(invariant.formula, now))
+            self._assume(self.finite(system.pass_start, now))
+            self._bound_below(self.states[0])
+
+    def _declare_world(self) -> None:
+        finite, scope = self.finite, self.scope
+        finite.declare(self.system.constants, self.system.functions)
+        for name, values in scope.fixed.items():
+            for element, value in values.items():
+                finite.functions[name][element] = value if isinstance(value, int) else {value: True}
+        for name, least in scope.at_least.items():
+            for value in finite.functions[name].values():
+                self._assume(value >= least)
+        for axiom in self.system.axioms:
+            self._assume(finite(axiom.formula, Names()))
+
+    def _assume(self, *conditions: Any) -> None:
+        self.solver.add(*conditions, *self.finite.constraints)
+        self.finite.constraints.clear()
+
+    def _fresh_state(self, t: int) -> dict[str, Value]:
+        return {v.name: self.finite.fresh(f"{v.name}@{t}", v.sort) for v in self.system.variables}
+
+    def _bound_below(self, state: dict[str, Value]) -> None:
+        for variable in self.system.variables:
+            if isinstance(variable.sort, MapSort):
+                self._assume(*(x >= 0 for x in state[variable.name].values()))
+
+    def extend(self) -> None:
+        """One step more."""
+        t, before = len(self.moments), self.states[-1]
+        after = self._fresh_state(t + 1)
+        fires: dict[str, Any] = {}
+        arguments: dict[str, dict[str, Value]] = {}
+        broken: dict[str, list[Any]] = {}
+        for action in self.system.actions:
+            fire = fires[action.name] = z3.Bool(f"{action.name}@{t}")
+            given = arguments[action.name] = {
+                p.name: self.finite.fresh(f"{action.name}.{p.name}@{t}", p.sort)
+                for p in action.parameters
+            }
+            names = Names(before=before, arguments=given)
+            occurs = [self.finite(action.enabled, names)]
+            updates = action.updates
+            for v in self.system.variables:
+                new = updates.get(v.name)
+                value = before[v.name] if new is None else self.finite(new, names)
+                occurs.append(self.finite.equal(after[v.name], value))
+            self._assume(z3.Implies(fire, conjunction(*occurs)))
+            answer = None if action.returns is None else self.finite(action.returns, names)
+            names = Names(before, after, given, answer)
+            for prop in self.system.action_properties:
+                if prop.action == action.name:
+                    bad = conjunction(fire, negation(self.finite(prop.formula, names)))
+                    broken.setdefault(prop.name, []).append(bad)
+        self._assume(z3.PbEq([(f, 1) for f in fires.values()], 1))
+        for invariant in self.system.invariants:
+            bad = negation(self.finite(invariant.formula, Names(before=after)))
+            broken.setdefault(invariant.name, []).append(bad)
+        self.states.append(after)
+        self.moments.append(
+            _Moment(fires, arguments, {name: z3.Or(*bad) for name, bad in broken.items()})
+        )
+
+    def breaks(self, properties: Iterable[Property]) -> Any:
+        """A literal for: the last step, or the state after it, breaks one of these properties."""
+        names: list[str] = list(dict.fromkeys(p.name for p in properties))
+        literal = z3.Bool(f"breaks {' '.join(names)}@{len(self.moments)}")
+        broken = self.moments[-1].broken
+        self._assume(literal == z3.Or(*(broken[n] for n in names if n in broken), False))
+        return literal
+
+    def reaches(self, condition: Any) -> bool:
+        return bool(self.solver.check(condition) == z3.sat)
+
+    # Reading a model back.
+
+    def uses(self) -> list[Pin]:
+        """Which elements the path has a use for, last ones first.
+
+        The elements of a sort are interchangeable, so this order leaves as few as possible.
+        """
+        tables = self._used().values()
+        return [Pin((negation(u), u)) for table in tables for u in reversed(table.values())]
+
+    def used_in(self, model: z3.ModelRef) -> dict[str, tuple[str, ...]]:
+        return {
+            sort: tuple(x for x, used in table.items() if _read(model, used, BOOL))
+            for sort, table in self._used().items()
+        }
+
+    def choices(self) -> list[Pin]:
+        """Everything that a model chooses, in the order in which to make it small."""
+        pins = []
+        for constant in self.system.constants:
+            pins.append(Pin((self.finite.constants[constant.name],), 0))
+        for function in self.system.functions:
+            if function.range == INT and function.name not in self.scope.fixed:
+                least = self.scope.at_least.get(function.name, 0)
+                pins += [Pin((x,), least) for x in self.finite.functions[function.name].values()]
+        for variable in self.system.variables:
+            pins += self._pins(self.states[0][variable.name], variable.sort)
+        for moment in self.moments:
+            pins.append(Pin(tuple(moment.fires.values())))
+        for moment in self.moments:
+            for action in self.system.actions:
+                for parameter in action.parameters:
+                    if action.name in moment.arguments:
+                        value = moment.arguments[action.name][parameter.name]
+                        pins += self._pins(value, parameter.sort)
+        for function in self.system.functions:
+            if function.range != INT and function.name not in self.scope.fixed:
+                for value in self.finite.functions[function.name].values():
+                    pins += self._pins(value, function.range)
+        return pins
+
+    def _used(self) -> dict[str, dict[str, Any]]:
+        """For each element of each sort: the condition under which the path mentions it."""
+        mentions: dict[str, dict[str, list[Any]]] = {
+            sort: {x: [] for x in elements} for sort, elements in self.scope.universe.items()
+        }
+        for variable in self.system.variables:
+            if isinstance(variable.sort, SetSort):
+                for element, member in self.states[0][variable.name].items():
+                    for sort, x in zip(variable.sort.elements, element, strict=True):
+                        mentions[sort.name][x].append(member)
+        for moment in self.moments:
+            for action in self.system.actions:
+                for p in action.parameters:
+                    if p.sort.name in mentions and action.name in moment.arguments:
+                        for x, meant in moment.arguments[action.name][p.name].items():
+                            mentions[p.sort.name][x].append(
+                                conjunction(moment.fires[action.name], meant)
+                            )
+        ordered = sorted(mentions, key=lambda s: s not in self._domains())
+        used: dict[str, dict[str, Any]] = {}
+        for sort in ordered:
+            used[sort] = {x: disjunction(*cs) for x, cs in mentions[sort].items()}
+            for f in self.system.functions:
+                if f.domain.name == sort and f.range.name in mentions:
+                    for x, image in self.finite.functions[f.name].items():
+                        for y, meant in image.items():
+                            mentions[f.range.name][y].append(conjunction(used[sort][x], meant))
+        return {sort: used[sort] for sort in self.scope.universe}
+
+    def _domains(self) -> set[str]:
+        """The sorts whose elements have others for attributes, such as the inputs."""
+        sorts = self.scope.universe
+        return {f.domain.name for f in self.system.functions if f.range.name in sorts}
+
+    def _pins(self, value: Value, sort: Sort) -> list[Pin]:
+        if sort == INT:
+            return [Pin((value,), 0)]
+        if isinstance(sort, SetSort):
+            return [Pin((negation(m), m)) for m in value.values()]
+        if isinstance(sort, MapSort):
+            return [pin for v in value.values() for pin in self._pins(v, sort.value)]
+        return [Pin(tuple(value.values()))]
+
+    def read(self, model: z3.ModelRef) -> tuple[World, dict[str, Value], list[Call]]:
+        """The world, the first state and the calls of a model."""
+        functions = {
+            f.name: {x: _read(model, v, f.range) for x, v in self.finite.functions[f.name].items()}
+            for f in self.system.functions
+        }
+        constants = {
+            c.name: _read(model, self.finite.constants[c.name], c.sort)
+            for c in self.system.constants
+        }
+        start = {
+            v.name: _read(model, self.states[0][v.name], v.sort) for v in self.system.variables
+        }
+        return World(self.scope.universe, constants, functions), start, self._calls(model)
+
+    def _calls(self, model: z3.ModelRef) -> list[Call]:
+        calls = []
+        for moment in self.moments:
+            (name,) = (n for n, f in moment.fires.items() if _read(model, f, BOOL))
+            given = moment.arguments[name]
+            action = self.system.action(name)
+            arguments = {p.name: _read(model, given[p.name], p.sort) for p in action.parameters}
+            calls.append(Call(name, arguments))
+        return calls
+
+
+def _read(model: z3.ModelRef, value: Value, sort: Sort) -> Value:
+    """The concrete value of a symbolic one."""
+    if sort == BOOL:
+        if isinstance(value, bool):
+            return value
+        return bool(z3.is_true(model.eval(value, model_completion=True)))
+    if sort == INT:
+        if isinstance(value, int):
+            return value
+        return model.eval(value, model_completion=True).as_long()
+    if isinstance(sort, SetSort):
+        return frozenset(x for x, m in value.items() if _read(model, m, BOOL))
+    if isinstance(sort, MapSort):
+        return {k: _read(model, v, sort.value) for k, v in value.items()}
+    (element,) = (x for x, c in value.items() if _read(model, c, BOOL))
+    return element

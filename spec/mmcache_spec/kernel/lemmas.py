@@ -1,0 +1,120 @@
+"""Facts about finite sets that first-order logic cannot derive for itself.
+
+Each function is a schema: whatever terms it is given, the formula it returns is true of every
+finite set and every non-negative weight. A proof over unboundedly many hashes is handed instances
+of these schemas and nothing else about sums, so a wrong instance can make a proof fail but not
+succeed. The test suite checks each schema, and each instance that a proof uses, on all small sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .terms import (
+    FALSE,
+    Function,
+    Op,
+    SetSort,
+    Term,
+    exists,
+    forall,
+    ite,
+    total,
+)
+
+__all__ = [
+    "disjoint_union",
+    "emptiness",
+    "has_greatest",
+    "has_least",
+    "insertion",
+    "measure_instances",
+    "monotone",
+    "non_negative",
+    "removal",
+    "subtraction",
+]
+
+
+def non_negative(members: Term, weight: Function) -> Term:
+    return total(members, weight) >= 0
+
+
+def emptiness(members: Term, weight: Function) -> Term:
+    return members.is_empty().implies(total(members, weight) == 0)
+
+
+def insertion(members: Term, x: Term, weight: Function) -> Term:
+    gain = ite(members.has(x), 0, weight(x))
+    return total(members.insert(x), weight) == total(members, weight) + gain
+
+
+def removal(members: Term, x: Term, weight: Function) -> Term:
+    loss = ite(members.has(x), weight(x), 0)
+    return total(members.remove(x), weight) == total(members, weight) - loss
+
+
+def subtraction(members: Term, part: Term, weight: Function) -> Term:
+    rest = total(members, weight) - total(part, weight)
+    return part.subset_of(members).implies(total(members.minus(part), weight) == rest)
+
+
+def disjoint_union(one: Term, two: Term, weight: Function) -> Term:
+    (sort,) = one.sort.elements if isinstance(one.sort, SetSort) else ()
+    disjoint = forall(sort, lambda x: (one.has(x) & two.has(x)).implies(FALSE))
+    both = total(one, weight) + total(two, weight)
+    return disjoint.implies(total(one.union(two), weight) == both)
+
+
+def monotone(part: Term, whole: Term, weight: Function) -> Term:
+    return part.subset_of(whole).implies(total(part, weight) <= total(whole, weight))
+
+
+def has_least(members: Term, key: Term) -> Term:
+    (sort,) = members.sort.elements if isinstance(members.sort, SetSort) else ()
+
+    def least(x: Term) -> Term:
+        return members.has(x) & forall(sort, lambda y: members.has(y).implies(key[x] <= key[y]))
+
+    return exists(sort, lambda x: members.has(x)).implies(exists(sort, least))
+
+
+def has_greatest(members: Term, key: Term) -> Term:
+    (sort,) = members.sort.elements if isinstance(members.sort, SetSort) else ()
+
+    def greatest(x: Term) -> Term:
+        return members.has(x) & forall(sort, lambda y: members.has(y).implies(key[y] <= key[x]))
+
+    return exists(sort, lambda x: members.has(x)).implies(exists(sort, greatest))
+
+
+def measure_instances(terms: Iterable[Term]) -> Iterator[Term]:
+    """What the schemas say of every total, and every operation on a measured set, in these terms."""
+    ground = [t for term in terms for t in _outside_binders(term) if isinstance(t, Op)]
+    weights = {t.function for t in ground if t.name == "total" and t.function is not None}
+    for t in ground:
+        if t.name == "total" and t.function is not None:
+            yield non_negative(t.args[0], t.function)
+            yield emptiness(t.args[0], t.function)
+        for weight in sorted(weights, key=lambda w: w.name):
+            if t.sort == SetSort.of(weight.domain):
+                yield from _operation(t, weight)
+
+
+def _operation(term: Op, weight: Function) -> Iterator[Term]:
+    match term.name, term.args:
+        case "insert", (members, x):
+            yield insertion(members, x, weight)
+        case "remove", (members, x):
+            yield removal(members, x, weight)
+        case "minus", (members, part):
+            yield subtraction(members, part, weight)
+        case "union", (one, two):
+            yield disjoint_union(one, two, weight)
+
+
+def _outside_binders(term: Term) -> Iterator[Term]:
+    yield term
+    if isinstance(term, Op):
+        for argument in term.args:
+            yield from _outside_binders(argument)

@@ -1,0 +1,504 @@
+"""The ledger: what the scheduler believes is resident (`EncoderCacheManager`).
+
+One action is one call of the manager's API. Sizes, capacity, budgets are in embeddings.
+An *input* is one multimodal item at one position of one request; several inputs may carry the
+same hash. `LedgerDesign` holds the decisions that real engines have taken wrongly at one
+time or another; `LedgerDesign()` is the protocol as it should be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..kernel.lemmas import has_greatest, has_least, monotone
+from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
+from ..kernel.terms import (
+    BOOL,
+    FALSE,
+    INT,
+    TRUE,
+    MapSort,
+    SetSort,
+    Term,
+    all_of,
+    empty,
+    exists,
+    forall,
+    ite,
+    largest,
+    mapof,
+    number,
+    parameter,
+    result,
+    setof,
+    state,
+    total,
+)
+from .world import HASH, INPUT, REQUEST, WORLD, capacity, hash_of, inputs_of, owner, position, size
+
+__all__ = ["LedgerDesign", "ledger"]
+
+# --- the state ---------------------------------------------------------------------------------
+
+cached = state("cached", SetSort.of(HASH))
+references = state("references", SetSort.of(HASH, REQUEST))
+held = state("held", SetSort.of(INPUT))
+"""The positions whose embeddings their request still needs."""
+freeable = state("freeable", SetSort.of(HASH))
+since = state("since", MapSort.of(HASH, INT))
+"""When a freeable hash lost its last reference: the order of `freeable`."""
+clock = state("clock", INT)
+freed = state("freed", SetSort.of(HASH))
+free_slots = state("free_slots", INT)
+freeable_slots = state("freeable_slots", INT)
+
+evicted = state("evicted", SetSort.of(HASH), ghost=True)
+"""The hashes that were really evicted since the last report."""
+worker = state("worker", SetSort.of(HASH), ghost=True)
+"""What an obedient worker holds: it encodes what is allocated and drops what is reported."""
+
+STATE = (
+    cached,
+    references,
+    held,
+    freeable,
+    since,
+    clock,
+    freed,
+    free_slots,
+    freeable_slots,
+    evicted,
+    worker,
+)
+
+INIT = (
+    cached.becomes(empty(HASH)),
+    references.becomes(empty(HASH, REQUEST)),
+    held.becomes(empty(INPUT)),
+    freeable.becomes(empty(HASH)),
+    since.becomes(mapof(HASH, lambda h: number(0))),
+    clock.becomes(number(0)),
+    freed.becomes(empty(HASH)),
+    free_slots.becomes(capacity),
+    freeable_slots.becomes(capacity),
+    evicted.becomes(empty(HASH)),
+    worker.becomes(empty(HASH)),
+)
+
+
+def unchanged() -> Term:
+    """The call left the ledger as it was (its clock may tick: only the order is the ledger's)."""
+    return all_of(
+        cached.next.same_elements(cached),
+        references.next.same_elements(references),
+        held.next.same_elements(held),
+        freeable.next.same_elements(freeable),
+        forall(HASH, lambda h: freeable.has(h).implies(since.next[h] == since[h])),
+        freed.next.same_elements(freed),
+        free_slots.next == free_slots,
+        freeable_slots.next == freeable_slots,
+    )
+
+
+# --- the decisions -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LedgerDesign:
+    """The switches of the ledger. The first value of each is the right one."""
+
+    report: Literal["filtered", "unfiltered", "not_cleared", "nothing"] = "filtered"
+    reference_ends_at: Literal["last_occurrence", "first_occurrence"] = "last_occurrence"
+    evicts: Literal["oldest", "newest", "referenced"] = "oldest"
+    refusal: Literal["changes_nothing", "evicts"] = "changes_nothing"
+    repeated_release: Literal["ignored", "credited"] = "ignored"
+    repeated_allocation: Literal["attaches", "charged"] = "attaches"
+    reset: Literal["everything", "keeps_references"] = "everything"
+
+
+# --- the calls ---------------------------------------------------------------------------------
+
+i = parameter("input", INPUT)
+r = parameter("request", REQUEST)
+budget = parameter("encoder_compute_budget", INT)
+pending = parameter("num_embeds_to_schedule", INT)
+h = hash_of(i)
+
+
+def check_and_update_cache() -> Action:
+    """A hit takes a reference; a miss changes nothing."""
+    hit = cached.has(h)
+    revived = freeable.has(h)
+    return Action(
+        "check_and_update_cache",
+        parameters=(i,),
+        effect=(
+            references.becomes(ite(hit, references.insert(h, owner(i)), references)),
+            held.becomes(ite(hit, held.insert(i), held)),
+            freeable.becomes(freeable.remove(h)),
+            freeable_slots.becomes(freeable_slots - ite(revived, size(h), 0)),
+        ),
+        returns=hit,
+    )
+
+
+def can_allocate(design: LedgerDesign) -> Action:
+    """Admission; makes room by evicting, oldest first, and no more than it must.
+
+    The caller asks only after `check_and_update_cache` has missed.
+    """
+    need = size(h) + pending
+    admitted = all_of(size(h) <= budget, need <= freeable_slots)
+    victims = cached if design.evicts == "referenced" else freeable
+
+    def goes_before(g: Term, k: Term) -> Term:
+        return since[k] < since[g] if design.evicts == "newest" else since[g] < since[k]
+
+    def ahead_of(k: Term) -> Term:
+        return setof(HASH, lambda g: victims.has(g) & goes_before(g, k))
+
+    next_in_line = has_greatest if design.evicts == "newest" else has_least
+    evicts = TRUE if design.refusal == "evicts" else admitted
+    gone = setof(
+        HASH,
+        lambda k: all_of(
+            evicts, victims.has(k), free_slots + total(ahead_of(k), size) < need
+        ),
+    )
+    return Action(
+        "can_allocate",
+        parameters=(i, budget, pending),
+        guard={
+            "missed": ~cached.has(h),
+            "budget_not_negative": budget >= 0,
+            "pending_not_negative": pending >= 0,
+        },
+        effect=(
+            cached.becomes(cached.minus(gone)),
+            references.becomes(
+                setof(HASH, REQUEST, lambda k, q: references.has(k, q) & ~gone.has(k))
+            ),
+            freeable.becomes(freeable.minus(gone)),
+            freed.becomes(freed.union(gone)),
+            free_slots.becomes(free_slots + total(gone, size)),
+            evicted.becomes(evicted.union(gone)),
+        ),
+        returns=admitted,
+        lemmas={
+            "eviction_is_oldest_first_and_minimal": (
+                forall(HASH, HASH, lambda k, g: monotone(ahead_of(g), ahead_of(k), size)),
+            ),
+            "eviction_never_runs_dry": (
+                next_in_line(victims.minus(gone), since),
+                monotone(freeable, gone, size),
+                forall(HASH, lambda k: monotone(ahead_of(k), gone, size)),
+            ),
+        },
+    )
+
+
+def allocate() -> Action:
+    """Charge the item's size and take the first reference. The caller has made room."""
+    return Action(
+        "allocate",
+        parameters=(i,),
+        guard={"absent": ~cached.has(h), "room": size(h) <= free_slots},
+        effect=(
+            cached.becomes(cached.insert(h)),
+            references.becomes(references.insert(h, owner(i))),
+            held.becomes(held.insert(i)),
+            free_slots.becomes(free_slots - size(h)),
+            freeable_slots.becomes(freeable_slots - size(h)),
+            worker.becomes(worker.insert(h)),
+        ),
+    )
+
+
+def allocate_again(design: LedgerDesign) -> Action:
+    """`allocate` for a hash that is resident: a reference more, and nothing to pay for it."""
+    charge = size(h) if design.repeated_allocation == "charged" else number(0)
+    revived = ite(freeable.has(h), size(h), 0)
+    return Action(
+        "allocate_again",
+        parameters=(i,),
+        guard={"resident": cached.has(h), "room": size(h) <= free_slots},
+        effect=(
+            references.becomes(references.insert(h, owner(i))),
+            held.becomes(held.insert(i)),
+            freeable.becomes(freeable.remove(h)),
+            free_slots.becomes(free_slots - charge),
+            freeable_slots.becomes(freeable_slots - charge - revived),
+        ),
+    )
+
+
+def free_encoder_input(design: LedgerDesign) -> Action:
+    """One position is consumed; the reference ends with the request's last position of the hash."""
+
+    def other_use(j: Term) -> Term:
+        return all_of(held.has(j), ~(j == i), owner(j) == owner(i), hash_of(j) == h)
+
+    mine = references.has(h, owner(i))
+    if design.reference_ends_at == "last_occurrence":
+        ends = all_of(held.has(i), mine, ~exists(INPUT, other_use))
+    else:
+        ends = mine
+    shared = exists(REQUEST, lambda q: references.has(h, q) & ~(q == owner(i)))
+    orphaned = ends & ~shared
+    if design.repeated_release == "credited":
+        orphaned = all_of(cached.has(h), ends | ~mine, ~shared)
+    return Action(
+        "free_encoder_input",
+        parameters=(i,),
+        effect=(
+            references.becomes(ite(ends, references.remove(h, owner(i)), references)),
+            held.becomes(held.remove(i)),
+            freeable.becomes(ite(orphaned, freeable.insert(h), freeable)),
+            since.becomes(ite(orphaned & ~freeable.has(h), since.put(h, clock), since)),
+            clock.becomes(clock + 1),
+            freeable_slots.becomes(freeable_slots + ite(orphaned, size(h), 0)),
+        ),
+    )
+
+
+def free() -> Action:
+    """The request ends: every position is consumed, in the order of their positions."""
+
+    def uses(j: Term, k: Term) -> Term:
+        return all_of(held.has(j), owner(j) == r, hash_of(j) == k)
+
+    def last_use(k: Term) -> Term:
+        return largest(INPUT, lambda j: uses(j, k), position)
+
+    orphans = setof(
+        HASH,
+        lambda k: references.has(k, r)
+        & forall(REQUEST, lambda q: references.has(k, q).implies(q == r)),
+    )
+    return Action(
+        "free",
+        parameters=(r,),
+        effect=(
+            references.becomes(
+                setof(HASH, REQUEST, lambda k, q: references.has(k, q) & ~(q == r))
+            ),
+            held.becomes(setof(INPUT, lambda j: held.has(j) & ~(owner(j) == r))),
+            freeable.becomes(freeable.union(orphans)),
+            since.becomes(
+                mapof(HASH, lambda k: ite(orphans.has(k), clock + last_use(k), since[k]))
+            ),
+            clock.becomes(clock + inputs_of(r)),
+            freeable_slots.becomes(freeable_slots + total(orphans, size)),
+        ),
+    )
+
+
+def get_freed_mm_hashes(design: LedgerDesign) -> Action:
+    """The report: what the worker shall drop. Reading it clears it."""
+    told = {"unfiltered": freed, "nothing": empty(HASH)}.get(design.report, freed.minus(cached))
+    return Action(
+        "get_freed_mm_hashes",
+        effect=(
+            freed.becomes(freed if design.report == "not_cleared" else empty(HASH)),
+            evicted.becomes(empty(HASH)),
+            worker.becomes(worker.minus(told)),
+        ),
+        returns=told,
+    )
+
+
+def reset(design: LedgerDesign) -> Action:
+    """Forget everything, as new weights demand. The engine clears the worker with it."""
+    kept = (held.becomes(held),) if design.reset == "keeps_references" else ()
+    emptied = tuple(line for line in INIT if line[0].name not in {v.name for v, _ in kept})
+    return Action("reset", effect=(*emptied, *kept))
+
+
+# --- the claims --------------------------------------------------------------------------------
+
+STATE_CLAIMS = (
+    Invariant(
+        "free_slots_conserved",
+        (free_slots == capacity - total(cached, size)) & (free_slots >= 0),
+        "L3",
+    ),
+    Invariant(
+        "freeable_slots_conserved",
+        freeable_slots == free_slots + total(freeable, size),
+        "L4",
+    ),
+    Invariant(
+        "freeable_iff_unreferenced",
+        forall(
+            HASH,
+            lambda h: freeable.has(h).iff(
+                cached.has(h) & ~exists(REQUEST, lambda r: references.has(h, r))
+            ),
+        ),
+        "L5",
+    ),
+    Invariant(
+        "reference_until_last_occurrence",
+        forall(INPUT, lambda i: held.has(i).implies(references.has(hash_of(i), owner(i)))),
+        "L8",
+    ),
+)
+
+STRENGTHENING = (
+    Invariant(
+        "only_cached_hashes_are_referenced",
+        forall(HASH, REQUEST, lambda h, r: references.has(h, r).implies(cached.has(h))),
+    ),
+    Invariant(
+        "a_reference_has_a_position",
+        forall(
+            HASH,
+            REQUEST,
+            lambda h, r: references.has(h, r).implies(
+                exists(
+                    INPUT, lambda i: all_of(held.has(i), hash_of(i) == h, owner(i) == r)
+                )
+            ),
+        ),
+    ),
+    Invariant(
+        "freeable_is_ordered_by_time",
+        all_of(
+            clock >= 0,
+            forall(
+                HASH, lambda h: freeable.has(h).implies((since[h] >= 0) & (since[h] < clock))
+            ),
+        ),
+    ),
+    Invariant(
+        "no_two_became_freeable_at_once",
+        forall(
+            HASH,
+            HASH,
+            lambda g, h: all_of(freeable.has(g), freeable.has(h), since[g] == since[h]).implies(
+                g == h
+            ),
+        ),
+    ),
+    Invariant(
+        "freed_is_what_was_evicted", freed.same_elements(evicted)
+    ),
+    Invariant(
+        "an_obedient_worker_holds_the_cached_and_the_freed",
+        forall(HASH, lambda h: worker.has(h).iff(cached.has(h) | freed.has(h))),
+    ),
+)
+
+
+def _eviction() -> Term:
+    need = size(h) + pending
+    gone = cached.minus(cached.next)
+
+    def was_still_needed(k: Term) -> Term:
+        older = setof(HASH, lambda g: freeable.has(g) & (since[g] < since[k]))
+        return gone.has(k).implies(free_slots + total(older, size) < need)
+
+    def stays_only_if_younger(k: Term, g: Term) -> Term:
+        return all_of(gone.has(k), freeable.has(g), ~gone.has(g)).implies(since[k] < since[g])
+
+    return all_of(
+        gone.subset_of(freeable),
+        forall(HASH, HASH, stays_only_if_younger),
+        forall(HASH, was_still_needed),
+    )
+
+
+def _initial_again() -> Term:
+    empties = (cached, references, held, freeable, freed)
+    slots = (free_slots.next == capacity) & (freeable_slots.next == capacity)
+    return all_of(*(v.next.is_empty() for v in empties), slots)
+
+
+told = result(SetSort.of(HASH))
+
+CALL_CLAIMS = (
+    ActionProperty(
+        "report_disjoint_from_cached",
+        "get_freed_mm_hashes",
+        forall(HASH, lambda h: ~(told.has(h) & cached.has(h))),
+        "L1",
+    ),
+    ActionProperty(
+        "report_complete_and_cleared",
+        "get_freed_mm_hashes",
+        all_of(
+            forall(HASH, lambda h: (evicted.has(h) & ~cached.has(h)).implies(told.has(h))),
+            told.subset_of(evicted),
+            freed.next.is_empty(),
+        ),
+        "L2",
+    ),
+    ActionProperty(
+        "eviction_is_oldest_first_and_minimal", "can_allocate", _eviction(), "L6"
+    ),
+    ActionProperty(
+        "eviction_never_runs_dry",
+        "can_allocate",
+        result(BOOL).implies(free_slots.next >= size(h) + pending),
+        "L6",
+    ),
+    ActionProperty(
+        "admission_is_exact",
+        "can_allocate",
+        all_of(
+            result(BOOL).iff(
+                all_of(size(h) <= budget, size(h) + pending <= freeable_slots)
+            ),
+            result(BOOL) | unchanged(),
+        ),
+        "L7",
+    ),
+    ActionProperty(
+        "release_is_idempotent",
+        "free_encoder_input",
+        held.has(i) | unchanged(),
+        "L9",
+    ),
+    ActionProperty(
+        "release_is_idempotent",
+        "free",
+        exists(INPUT, lambda j: held.has(j) & (owner(j) == r)) | unchanged(),
+        "L9",
+    ),
+    ActionProperty("reset_is_initial", "reset", _initial_again(), "L10"),
+    ActionProperty(
+        "hit_is_exact",
+        "check_and_update_cache",
+        all_of(
+            result(BOOL).iff(cached.has(h)),
+            ite(result(BOOL), held.next.has(i) & references.next.has(h, owner(i)), unchanged()),
+        ),
+        "L11",
+    ),
+)
+
+
+def ledger(design: LedgerDesign = LedgerDesign()) -> TransitionSystem:
+    """The ledger under `design`, with everything that is claimed of it."""
+    return TransitionSystem(
+        name="ledger",
+        variables=STATE,
+        constants=(capacity,),
+        functions=(size, hash_of, owner, position, inputs_of),
+        axioms=WORLD,
+        init=INIT,
+        actions=(
+            check_and_update_cache(),
+            can_allocate(design),
+            allocate(),
+            allocate_again(design),
+            free_encoder_input(design),
+            free(),
+            get_freed_mm_hashes(design),
+            reset(design),
+        ),
+        invariants=(*STATE_CLAIMS, *STRENGTHENING),
+        action_properties=CALL_CLAIMS,
+        pass_start=freed.is_empty() & evicted.is_empty(),
+    )

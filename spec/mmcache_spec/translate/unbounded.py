@@ -1,0 +1,189 @@
+"""Terms to z3, over uninterpreted sorts: any number of hashes, requests and inputs.
+
+Sets, relations and maps are objects of uninterpreted sorts, known only through their membership
+predicate or look-up function: no array theory, so no extensionality for the solver to chase. Every
+set operation and every comprehension becomes a fresh symbol with a pointwise definition, lifted
+over the variables bound around it; the same operation on the same terms is the same symbol
+wherever it occurs. `total` is an uninterpreted function on sets: only the instances of
+`kernel.lemmas` say anything about it. What results is plain UFLIA, which any SMT solver reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import z3
+
+from ..kernel.terms import (
+    BOOL,
+    INT,
+    Binder,
+    Function,
+    Literal,
+    MapSort,
+    Op,
+    SetSort,
+    Sort,
+    Symbol,
+    Term,
+    all_of,
+    alpha_form,
+    any_of,
+    ite,
+)
+
+__all__ = ["Unbounded"]
+
+Z3 = Any
+Scope = Mapping[Symbol, Z3]
+
+
+class Unbounded:
+    """One translation: z3 declarations, and the definitions gathered so far."""
+
+    def __init__(self) -> None:
+        self.definitions: list[Z3] = []
+        self._sorts: dict[str, Z3] = {}
+        self._functions: dict[str, Z3] = {}
+        self._symbols: dict[tuple[str, str], Z3] = {}
+        self._lifted: dict[object, Z3] = {}
+
+    def __call__(self, term: Term) -> Z3:
+        return self._term(term, {})
+
+    def let(self, symbol: Symbol, value: Term) -> None:
+        """From now on `symbol` stands for `value`: the frame of an action."""
+        self._symbols[_name(symbol)] = self(value)
+
+    # Declarations.
+
+    def _sort(self, sort: Sort) -> Z3:
+        if sort == BOOL:
+            return z3.BoolSort()
+        if sort == INT:
+            return z3.IntSort()
+        name = sort.name.replace("[", "_").replace(", ", "_").replace("]", "")
+        return self._sorts.setdefault(name, z3.DeclareSort(name))
+
+    def _function(self, name: str, *signature: Sort) -> Z3:
+        if name not in self._functions:
+            self._functions[name] = z3.Function(name, *map(self._sort, signature))
+        return self._functions[name]
+
+    def _member(self, sort: SetSort) -> Z3:
+        return self._function(f"in_{'_'.join(map(str, sort.elements))}", sort, *sort.elements, BOOL)
+
+    def _lookup(self, sort: MapSort) -> Z3:
+        return self._function(f"at_{sort.key}_{sort.value}", sort, sort.key, sort.value)
+
+    # Terms.
+
+    def _term(self, term: Term, scope: Scope) -> Z3:
+        match term:
+            case Literal(value=value):
+                return z3.IntVal(value)
+            case Symbol(role="bound"):
+                return scope[term]
+            case Symbol():
+                key = _name(term)
+                if key not in self._symbols:
+                    self._symbols[key] = z3.Const("".join(key), self._sort(term.sort))
+                return self._symbols[key]
+            case Binder(name="forall" | "exists"):
+                inner, variables = self._open(term.variables, scope)
+                quantifier = z3.ForAll if term.name == "forall" else z3.Exists
+                return quantifier(variables, self._term(term.body, inner))
+            case Binder():
+                return self._lift(term, scope)
+            case Op(name="total", function=Function() as weight, args=(members,)):
+                measure = self._function(f"total_{weight.name}", members.sort, INT)
+                return measure(self._term(members, scope))
+            case Op(name="apply", function=Function() as f, args=(argument,)):
+                return self._function(f.name, f.domain, f.range)(self._term(argument, scope))
+            case Op(name="member", args=(members, *element)):
+                assert isinstance(members.sort, SetSort)
+                values = [self._term(e, scope) for e in element]
+                return self._member(members.sort)(self._term(members, scope), *values)
+            case Op(name="get", args=(table, key)):
+                assert isinstance(table.sort, MapSort)
+                return self._lookup(table.sort)(self._term(table, scope), self._term(key, scope))
+            case Op(name="insert" | "remove" | "union" | "minus" | "empty" | "put"):
+                return self._lift(_pointwise(term), scope)
+            case Op(name=name, args=args):
+                return _OPERATORS[name](*(self._term(a, scope) for a in args))
+        raise TypeError(f"no translation for {term!r}")
+
+    def _open(self, variables: tuple[Symbol, ...], scope: Scope) -> tuple[Scope, list[Z3]]:
+        fresh = [z3.FreshConst(self._sort(v.sort), v.name) for v in variables]
+        return {**scope, **dict(zip(variables, fresh, strict=True))}, fresh
+
+    def _lift(self, binder: Binder, scope: Scope) -> Z3:
+        """A symbol for a comprehension, applied to the variables bound around it."""
+        form, outer = alpha_form(binder)
+        free = [scope[v] for v in outer]
+        if form not in self._lifted:
+            name = f"{binder.name}!{len(self._lifted)}"
+            symbol = z3.Function(name, *(x.sort() for x in free), self._sort(binder.sort))
+            self._lifted[form] = symbol
+            self.definitions.append(self._definition(binder, symbol(*free), free, scope))
+        return self._lifted[form](*free)
+
+    def _definition(self, binder: Binder, lifted: Z3, free: list[Z3], scope: Scope) -> Z3:
+        inner, variables = self._open(binder.variables, scope)
+        body = self._term(binder.body, inner)
+        if isinstance(binder.sort, SetSort):
+            cell = self._member(binder.sort)(lifted, *variables)
+        elif isinstance(binder.sort, MapSort):
+            cell = self._lookup(binder.sort)(lifted, *variables)
+        else:
+            assert binder.value is not None
+            value = self._term(binder.value, inner)
+            attained = z3.Exists(variables, z3.And(body, value == lifted))
+            bound = z3.ForAll(variables, z3.Implies(body, value <= lifted))
+            some = z3.Exists(variables, body)
+            maximum = z3.If(some, z3.And(attained, bound), lifted == 0)
+            return z3.ForAll(free, maximum, patterns=[lifted]) if free else maximum
+        return z3.ForAll([*free, *variables], cell == body, patterns=[cell])
+
+
+def _name(symbol: Symbol) -> tuple[str, str]:
+    return symbol.name, "_after" if symbol.role == "next" else ""
+
+
+def _pointwise(term: Op) -> Binder:
+    """A set operation, or an update of a map, as the comprehension that it abbreviates."""
+    if isinstance(term.sort, MapSort):
+        table, key, value = term.args
+        k = Symbol(term.sort.key, "k", "bound")
+        return Binder(term.sort, "mapof", (k,), ite(k == key, value, table[k]))
+    assert isinstance(term.sort, SetSort)
+    x = tuple(Symbol(e, "x", "bound") for e in term.sort.elements)
+    match term.name, term.args:
+        case "empty", ():
+            body = any_of()
+        case "union", (one, two):
+            body = one.has(*x) | two.has(*x)
+        case "minus", (one, two):
+            body = one.has(*x) & ~two.has(*x)
+        case "insert", (one, *element):
+            body = one.has(*x) | all_of(*(a == b for a, b in zip(x, element, strict=True)))
+        case "remove", (one, *element):
+            body = one.has(*x) & ~all_of(*(a == b for a, b in zip(x, element, strict=True)))
+        case _:
+            raise TypeError(term.name)
+    return Binder(term.sort, "setof", x, body)
+
+
+_OPERATORS: dict[str, Callable[..., Z3]] = {
+    "and": lambda *a: z3.And(*a) if a else z3.BoolVal(True),
+    "or": lambda *a: z3.Or(*a) if a else z3.BoolVal(False),
+    "not": z3.Not,
+    "implies": z3.Implies,
+    "eq": lambda a, b: a == b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "ite": z3.If,
+}

@@ -1,0 +1,278 @@
+"""The conformance vector: one JSON file, one sequence of calls, what must come back.
+
+This module is the typed model of the format; the published JSON Schema is generated from it.
+It imports no solver: engines' test runs read vectors through it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+__all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
+    "Allocate",
+    "Call",
+    "CanAllocate",
+    "CheckAndUpdateCache",
+    "Expect",
+    "Free",
+    "FreeEncoderInput",
+    "GetFreedMmHashes",
+    "Item",
+    "Manager",
+    "Observed",
+    "Parameters",
+    "Provenance",
+    "Request",
+    "Reset",
+    "Step",
+    "Vector",
+    "VectorError",
+    "content_id",
+    "decode",
+    "encode",
+    "json_schema",
+    "load",
+]
+
+FORMAT = "mmcache/vector"
+FORMAT_VERSION = 1
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Manager = Literal["encoder_cache", "encoder_decoder"]
+
+
+class VectorError(ValueError):
+    """A vector file that cannot be used: which file, where in it, why, and how to mend it."""
+
+
+class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One multimodal item of a request: its hash, and its size in embeddings."""
+
+    identifier: Name
+    num_embeds: Count
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request and its items; an item's index is the `input_id` of the calls."""
+
+    request_id: Name
+    items: tuple[Item, ...]
+
+
+class Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The world of the vector: the capacity in embeddings, and the requests."""
+
+    cache_size: Count
+    requests: tuple[Request, ...]
+
+
+class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op"):
+    pass
+
+
+class CheckAndUpdateCache(_Call, frozen=True, tag="check_and_update_cache"):
+    """Look the item up; a hit (true) takes a reference."""
+
+    request: Name
+    input_id: Count
+
+
+class CanAllocate(_Call, frozen=True, tag="can_allocate"):
+    """Ask for admission. Budget and pending size are in embeddings."""
+
+    request: Name
+    input_id: Count
+    encoder_compute_budget: Count
+    num_embeds_to_schedule: Count
+
+
+class Allocate(_Call, frozen=True, tag="allocate"):
+    """Charge the item and take a reference."""
+
+    request: Name
+    input_id: Count
+
+
+class FreeEncoderInput(_Call, frozen=True, tag="free_encoder_input"):
+    """Release one position of the request."""
+
+    request: Name
+    input_id: Count
+
+
+class Free(_Call, frozen=True, tag="free"):
+    """Release every position of the request."""
+
+    request: Name
+
+
+class GetFreedMmHashes(_Call, frozen=True, tag="get_freed_mm_hashes"):
+    """Read, and clear, what the worker shall drop."""
+
+
+class Reset(_Call, frozen=True, tag="reset"):
+    """Forget everything."""
+
+
+Call = (
+    CheckAndUpdateCache
+    | CanAllocate
+    | Allocate
+    | FreeEncoderInput
+    | Free
+    | GetFreedMmHashes
+    | Reset
+)
+
+
+class Observed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The state after a call, as far as an implementation exposes it.
+
+    Each field is a capability of its own; an implementation that lacks one leaves it out.
+    """
+
+    num_free_slots: int | None = None
+    num_freeable_slots: int | None = None
+    cached: dict[str, tuple[str, ...]] | None = None
+    """Each cached hash with the ids of the requests that reference it, sorted."""
+    freeable: tuple[str, ...] | None = None
+    """The unreferenced hashes, oldest first."""
+    held: dict[str, tuple[int, ...]] | None = None
+    """For each request that holds any: the input ids that it holds, sorted."""
+
+
+class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the specified manager answers. A report is a set of hashes, here sorted."""
+
+    returns: bool | tuple[str, ...] | None
+    observe: Observed
+
+
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    call: Call
+    expect: Expect
+
+
+class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the vector comes from. It is the least model, so no solver version or seed matters."""
+
+    spec_digest: str
+    solver: str
+    seed: int
+
+
+class Vector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: Literal["mmcache/vector"]
+    format_version: Literal[1]
+    id: Name
+    description: str
+    manager: Manager
+    goal: str
+    variant: str
+    """The wrong decision whose shortest counterexample this is; `specified` for a witness."""
+    clauses: tuple[str, ...]
+    kills: tuple[str, ...]
+    """The variants that answer otherwise somewhere in this vector."""
+    requires: tuple[str, ...]
+    """Capabilities without which the vector does not apply."""
+    provenance: Provenance
+    parameters: Parameters
+    steps: tuple[Step, ...]
+
+
+def content_id(slug: str, manager: Manager, parameters: Parameters, steps: tuple[Step, ...]) -> str:
+    """A stable id: the slug, and eight hex digits of what the vector does and expects."""
+    content = msgspec.json.encode((manager, parameters, steps), order="deterministic")
+    return f"{slug}-{hashlib.sha256(content).hexdigest()[:8]}"
+
+
+def encode(vector: Vector) -> bytes:
+    """Canonical bytes: sorted keys, two spaces, one newline at the end."""
+    compact = msgspec.json.encode(vector, order="sorted")
+    return msgspec.json.format(compact, indent=2) + b"\n"
+
+
+def decode(content: bytes, source: str) -> Vector:
+    """Parse and check a vector. Raises `VectorError`, which names `source` and the JSON path."""
+    try:
+        header: Any = msgspec.json.decode(content)
+    except msgspec.DecodeError as error:
+        raise VectorError(f"{source}: not JSON: {error}") from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise VectorError(f'{source}: at $.format: not a vector; it should say "{FORMAT}"')
+    version = header.get("format_version")
+    if version != FORMAT_VERSION:
+        raise VectorError(
+            f"{source}: at $.format_version: version {version!r}, but this suite reads version "
+            f"{FORMAT_VERSION}; install the suite that the vector was made for"
+        )
+    try:
+        vector = msgspec.convert(header, Vector, strict=True)
+    except msgspec.ValidationError as error:
+        reason, _, path = str(error).partition(" - at ")
+        raise VectorError(f"{source}: at {path.strip('`') or '$'}: {reason}") from None
+    _check_references(vector, source)
+    return vector
+
+
+def _check_references(vector: Vector, source: str) -> None:
+    items = {r.request_id: len(r.items) for r in vector.parameters.requests}
+    sizes: dict[str, int] = {}
+    for k, request in enumerate(vector.parameters.requests):
+        for n, item in enumerate(request.items):
+            if sizes.setdefault(item.identifier, item.num_embeds) != item.num_embeds:
+                raise VectorError(
+                    f"{source}: at $.parameters.requests[{k}].items[{n}].num_embeds: "
+                    f"{item.identifier} has two sizes"
+                )
+    if len(items) != len(vector.parameters.requests):
+        raise VectorError(f"{source}: at $.parameters.requests: a request_id occurs twice")
+    for k, step in enumerate(vector.steps):
+        request = getattr(step.call, "request", None)
+        if request is not None and request not in items:
+            raise VectorError(
+                f"{source}: at $.steps[{k}].call.request: no request {request!r} in $.parameters"
+            )
+        input_id = getattr(step.call, "input_id", None)
+        if input_id is not None and input_id >= items[request]:
+            raise VectorError(
+                f"{source}: at $.steps[{k}].call.input_id: {request} has {items[request]} items"
+            )
+    expected = content_id(slug(vector.id), vector.manager, vector.parameters, vector.steps)
+    if vector.id != expected:
+        raise VectorError(
+            f"{source}: at $.id: the content makes it {expected!r}; "
+            "a vector that was edited needs its new id"
+        )
+
+
+def slug(vector_id: str) -> str:
+    """The readable part of an id."""
+    return re.sub(r"-[0-9a-f]{8}$", "", vector_id)
+
+
+def load(path: Path) -> Vector:
+    """Read one vector file. Raises `VectorError`."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise VectorError(f"{path}: {error.strerror}") from None
+    return decode(content, str(path))
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the format (draft 2020-12)."""
+    schema = msgspec.json.schema(Vector)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "mmcache conformance vector, version 1",
+        **schema,
+    }
