@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from .kernel.goals import Goal
 from .kernel.system import Action, Invariant, Property, TransitionSystem
-from .kernel.terms import Binder, Function, Literal, Op, Sort, Symbol, Term
+from .kernel.terms import Binder, Function, Literal, Op, Sort, Symbol, Term, unnamed
 
 __all__ = ["Call", "Interpreter", "State", "Step", "World"]
 
@@ -100,7 +101,9 @@ class Interpreter:
     def breaks(self, step: Step) -> list[Property]:
         """The properties that this step, or the state after it, violates."""
         scope = _Scope(step.before, step.after, step.call.arguments, step.result)
-        broken: list[Property] = [i for i in self.system.invariants if not self.holds(i, step.after)]
+        broken: list[Property] = [
+            i for i in self.system.invariants if not self.holds(i, step.after)
+        ]
         broken += [
             p
             for p in self.system.action_properties
@@ -108,11 +111,21 @@ class Interpreter:
         ]
         return broken
 
-    def calls(self, action: Action, integers: Mapping[str, Sequence[int]]) -> Iterator[Call]:
-        """Every call of this action: all elements, and these values for each integer parameter."""
+    def meets(self, goal: Goal, step: Step) -> bool:
+        """Whether this step is one of the situations that the goal describes."""
+        scope = _Scope(step.before, step.after, step.call.arguments, step.result)
+        return step.call.action == goal.action and bool(self._value(goal.condition, scope, {}))
+
+    def meets_before(self, goal: Goal, state: State) -> bool:
+        """Whether, in this state, some call is one that the goal describes."""
+        calls = self.calls(self.system.action(goal.action), range(-1, 8))
+        scopes = (_Scope(state, {}, call.arguments, None) for call in calls)
+        return any(self._value(goal.condition, scope, {}) for scope in scopes)
+
+    def calls(self, action: Action, integers: Sequence[int]) -> Iterator[Call]:
+        """Every call of this action, with all elements and these integers for arguments."""
         choices: list[Sequence[Value]] = [
-            integers[p.name] if p.sort.name == "Int" else self._elements(p.sort)
-            for p in action.parameters
+            integers if p.sort.name == "Int" else self._elements(p.sort) for p in action.parameters
         ]
         for values in product(*choices):
             names = (p.name for p in action.parameters)
@@ -123,11 +136,14 @@ class Interpreter:
     def _elements(self, sort: Sort) -> Sequence[str]:
         return self.world.universe[sort.name]
 
-    def _bindings(self, term: Binder, bound: Mapping[Symbol, Value]) -> Iterator[dict[Symbol, Value]]:
+    def _bindings(
+        self, term: Binder, bound: Mapping[Symbol, Value]
+    ) -> Iterator[dict[Symbol, Value]]:
         for values in product(*(self._elements(v.sort) for v in term.variables)):
             yield {**bound, **dict(zip(term.variables, values, strict=True))}
 
     def _value(self, term: Term, at: _Scope, bound: Mapping[Symbol, Value]) -> Value:
+        term = unnamed(term)
         match term:
             case Literal(value=value):
                 return value
@@ -222,5 +238,3 @@ class Interpreter:
     def _function(self, function: Function | None) -> Mapping[str, Value]:
         assert function is not None
         return self.world.functions[function.name]
-
-

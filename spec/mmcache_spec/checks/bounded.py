@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import z3
 
 from ..interpreter import Call, Interpreter, State, Step, World
+from ..kernel.goals import Goal
 from ..kernel.system import Invariant, Property, Scope, TransitionSystem
 from .unrolling import Pin, Start, Unrolling
 
-__all__ = ["Counterexample", "Disagreement", "NoVerdict", "shortest", "smallest_model"]
+__all__ = ["Counterexample", "Disagreement", "NoVerdict", "Trace", "shortest", "witnesses"]
 
 
 class Disagreement(Exception):
@@ -22,15 +24,14 @@ class NoVerdict(Exception):
 
 
 @dataclass(frozen=True)
-class Counterexample:
-    """A path on which only the last step breaks a clause. Confirmed by the interpreter."""
+class Trace:
+    """A path through a finite world, executed by the interpreter."""
 
     system: str
     origin: Start
     world: World
     start: State
     steps: tuple[Step, ...]
-    broken: tuple[Property, ...]
 
     @property
     def length(self) -> int:
@@ -40,6 +41,13 @@ class Counterexample:
     def actions(self) -> tuple[str, ...]:
         return tuple(step.call.action for step in self.steps)
 
+
+@dataclass(frozen=True)
+class Counterexample(Trace):
+    """A path of which only the last step breaks something."""
+
+    broken: tuple[Property, ...]
+
     @property
     def clauses(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(p.clause for p in self.broken if p.clause is not None))
@@ -47,36 +55,59 @@ class Counterexample:
 
 def shortest(
     system: TransitionSystem,
-    scope: Scope,
+    scopes: Sequence[Scope],
     start: Start = "init",
     bound: int = 8,
     properties: tuple[Property, ...] | None = None,
 ) -> Counterexample | None:
-    """The shortest path, within the scope, to a step that breaks a clause; None up to `bound`.
+    """The shortest path to a step that breaks a clause; None up to `bound`.
 
-    Of the paths of that length the least is taken, in an order that puts fewest elements first and
-    smallest numbers next, so that the result does not depend on the solver.
+    The scopes ascend; the last one decides how short a path can be. Of the shortest paths the
+    least is taken, in the first scope that has any: fewest elements first, smallest numbers next.
+    So the result does not depend on the solver.
     """
     wanted = properties or tuple(p for p in system.properties if p.clause is not None)
-    unrolling = Unrolling(system, scope, start)
+    breaks = _breaking(wanted)
+    searches = [Unrolling(system, scope, start) for scope in scopes]
     for length in range(1, bound + 1):
-        unrolling.extend()
-        if _some_breaks(unrolling, wanted):
-            bad = unrolling.breaks(wanted)
-            needed = scope.restricted_to(_fewest_elements(unrolling, bad))
-            small, bad_there = _again(system, needed, start, length, wanted)
-            if _decided(small.solver.check(bad_there)):
-                unrolling, bad = small, bad_there
-            return _executed(system, start, wanted, *unrolling.read(smallest_model(unrolling, bad)))
+        for unrolling in searches:
+            unrolling.extend()
+            if _some_breaks(unrolling, wanted):
+                model, small = _smallest(unrolling, length, breaks, breaks)
+                trace = _executed(system, start, *small.read(model))
+                return _violating(trace, system, wanted)
     return None
 
 
-def _some_breaks(unrolling: Unrolling, properties: tuple[Property, ...]) -> bool:
-    """Whether the last step can break one. One question a property, each answer a fact for the next.
+def witnesses(
+    system: TransitionSystem, scope: Scope, goals: Sequence[Goal], bound: int = 8
+) -> dict[str, Trace | None]:
+    """For each goal, by name, the shortest path that reaches it from the initial state."""
+    found: dict[str, Trace | None] = {goal.name: None for goal in goals}
+    unrolling = Unrolling(system, scope, "init")
+    for length in range(1, bound + 1):
+        unrolling.extend()
+        for goal in goals:
+            if found[goal.name] is None:
+                reach = _reaching(goal)
+                if _decided(unrolling.solver.check(reach(unrolling))):
+                    model, small = _smallest(unrolling, length, reach)
+                    trace = _executed(system, "init", *small.read(model))
+                    found[goal.name] = _confirmed(trace, system, goal)
+        if all(trace is not None for trace in found.values()):
+            break
+    return found
 
-    Properties of one action come first: they are the easier questions.
+
+def _some_breaks(unrolling: Unrolling, properties: tuple[Property, ...]) -> bool:
+    """Whether the last step can break one.
+
+    One question a property, and each answer is a fact for the next. Properties of one action come
+    first: they are the easier questions.
     """
-    ordered = sorted({p.name: p for p in properties}.values(), key=lambda p: isinstance(p, Invariant))
+    ordered = sorted(
+        {p.name: p for p in properties}.values(), key=lambda p: isinstance(p, Invariant)
+    )
     for prop in ordered:
         bad = unrolling.breaks([prop])
         if _decided(unrolling.solver.check(bad)):
@@ -85,31 +116,37 @@ def _some_breaks(unrolling: Unrolling, properties: tuple[Property, ...]) -> bool
     return False
 
 
-def _fewest_elements(unrolling: Unrolling, condition: z3.BoolRef) -> dict[str, tuple[str, ...]]:
-    model = _least(unrolling, condition, unrolling.uses())
-    return unrolling.used_in(model)
+Condition = Callable[[Unrolling], z3.BoolRef]
+"""Something about the last step of an unrolling."""
 
 
-def _again(
-    system: TransitionSystem,
-    scope: Scope,
-    start: Start,
-    length: int,
-    properties: tuple[Property, ...],
-) -> tuple[Unrolling, z3.BoolRef]:
-    """The same search in a smaller scope, where it is known that no shorter path breaks anything."""
-    unrolling = Unrolling(system, scope, start)
+def _breaking(properties: tuple[Property, ...]) -> Condition:
+    return lambda unrolling: unrolling.breaks(properties)
+
+
+def _reaching(goal: Goal) -> Condition:
+    return lambda unrolling: unrolling.reaches(goal)
+
+
+def _smallest(
+    unrolling: Unrolling, length: int, condition: Condition, never_before: Condition | None = None
+) -> tuple[z3.ModelRef, Unrolling]:
+    """The least model, first in the number of elements, and the unrolling that it belongs to.
+
+    The search for small numbers goes on in a scope without the elements that are not needed.
+    """
+    goal = condition(unrolling)
+    needed = unrolling.used_in(_least(unrolling, goal, unrolling.uses()))
+    scope = unrolling.scope.restricted_to(needed)
+    small = Unrolling(unrolling.system, scope, unrolling.start)
     for step in range(1, length + 1):
-        unrolling.extend()
-        bad = unrolling.breaks(properties)
-        if step < length:
-            unrolling.solver.add(z3.Not(bad))
-    return unrolling, bad
-
-
-def smallest_model(unrolling: Unrolling, condition: z3.BoolRef) -> z3.ModelRef:
-    """The least model in the order of `uses` and `choices`: unique, whatever the solver."""
-    return _least(unrolling, condition, [*unrolling.uses(), *unrolling.choices()])
+        small.extend()
+        if never_before is not None and step < length:
+            small.solver.add(z3.Not(never_before(small)))
+    goal_there = condition(small)
+    if _decided(small.solver.check(goal_there)):
+        unrolling, goal = small, goal_there
+    return _least(unrolling, goal, [*unrolling.uses(), *unrolling.choices()]), unrolling
 
 
 def _least(unrolling: Unrolling, condition: z3.BoolRef, pins: list[Pin]) -> z3.ModelRef:
@@ -136,16 +173,14 @@ def _settle(solver: z3.Solver, pin: Pin, model: z3.ModelRef) -> z3.ModelRef:
         (term,) = pin.expressions
         if isinstance(term, int):
             return model
-        options = (term == n for n in range(pin.smallest, model.eval(term, True).as_long()))
+        options = [term == n for n in range(pin.smallest, model.eval(term, True).as_long())]
         kept = term == model.eval(term, True)
     else:
         alternatives = [e for e in pin.expressions if e is not False]
         if any(e is True for e in alternatives):
             return model
-        (chosen,) = (
-            k for k, e in enumerate(alternatives) if z3.is_true(model.eval(e, True))
-        )
-        options = iter(alternatives[:chosen])
+        (chosen,) = (k for k, e in enumerate(alternatives) if z3.is_true(model.eval(e, True)))
+        options = alternatives[:chosen]
         kept = alternatives[chosen]
     for option in options:
         solver.push()
@@ -161,26 +196,44 @@ def _settle(solver: z3.Solver, pin: Pin, model: z3.ModelRef) -> z3.ModelRef:
 
 
 def _executed(
-    system: TransitionSystem,
-    start: Start,
-    wanted: tuple[Property, ...],
-    world: World,
-    first: State,
-    calls: list[Call],
-) -> Counterexample:
+    system: TransitionSystem, start: Start, world: World, first: State, calls: list[Call]
+) -> Trace:
+    """The same path, run by the interpreter from an admissible state through admissible calls."""
     interpreter = Interpreter(system, world)
     if start == "init" and first != interpreter.initial():
         raise Disagreement(f"{system.name}: the interpreter starts in another state")
     if start == "pass":
         outside = [i.name for i in system.invariants if not interpreter.holds(i, first)]
-        if outside:
+        if outside or not interpreter.evaluate(system.pass_start, first):
             raise Disagreement(f"{system.name}: the pass starts outside of {outside}")
     steps = tuple(interpreter.run(calls, first))
-    names = {p.name for p in wanted}
-    for k, step in enumerate(steps):
+    for step in steps:
         if step.refused_by:
             raise Disagreement(f"{step.call.action} is refused by {step.refused_by}")
+    return Trace(system.name, start, world, first, steps)
+
+
+def _violating(
+    trace: Trace, system: TransitionSystem, wanted: tuple[Property, ...]
+) -> Counterexample:
+    interpreter = Interpreter(system, trace.world)
+    names = {p.name for p in wanted}
+    broken: list[Property] = []
+    for k, step in enumerate(trace.steps, 1):
         broken = [p for p in interpreter.breaks(step) if p.name in names]
-        if bool(broken) != (k == len(steps) - 1):
-            raise Disagreement(f"step {k + 1} of {len(steps)} breaks {[p.name for p in broken]}")
-    return Counterexample(system.name, start, world, first, steps, tuple(broken))
+        if bool(broken) != (k == trace.length):
+            raise Disagreement(f"step {k} of {trace.length} breaks {[p.name for p in broken]}")
+    return Counterexample(
+        trace.system, trace.origin, trace.world, trace.start, trace.steps, tuple(broken)
+    )
+
+
+def _confirmed(trace: Trace, system: TransitionSystem, goal: Goal) -> Trace:
+    interpreter = Interpreter(system, trace.world)
+    if goal.refused:
+        met = interpreter.meets_before(goal, trace.steps[-1].before)
+    else:
+        met = interpreter.meets(goal, trace.steps[-1])
+    if not met:
+        raise Disagreement(f"the interpreter does not reach: {goal.name}")
+    return trace

@@ -18,7 +18,7 @@ import z3
 from ..interpreter import Step, World
 from ..kernel.lemmas import measure_instances
 from ..kernel.system import Action, Property, Scope, TransitionSystem
-from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms
+from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, unnamed
 from ..translate.unbounded import Unbounded
 from .bounded import shortest
 
@@ -39,16 +39,16 @@ class Obligation:
     """One thing to prove. `action` is None for initiation."""
 
     system: TransitionSystem
-    property: Property
+    claim: Property
     action: Action | None
     kind: Kind
 
     @property
     def label(self) -> str:
         if self.action is None:
-            return f"{self.property.name} holds initially"
+            return f"{self.claim.name} holds initially"
         verb = "preserves" if self.kind == "consecution" else "satisfies"
-        return f"{self.action.name} {verb} {self.property.name}"
+        return f"{self.action.name} {verb} {self.claim.name}"
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ def _proved(obligation: Obligation, timeout_ms: int) -> bool:
 
 def queries(obligation: Obligation) -> Iterator[list[z3.BoolRef]]:
     """For each conjunct of the claim: assertions that are unsatisfiable exactly if it is proved."""
-    for conjunct in _conjuncts(_claim(obligation)):
+    for conjunct in _conjuncts(_formula(obligation)):
         yield _query(obligation, conjunct)
 
 
-def _claim(obligation: Obligation) -> Term:
-    formula = obligation.property.formula
+def _formula(obligation: Obligation) -> Term:
+    formula = obligation.claim.formula
     return formula if obligation.kind == "action" else _primed(formula)
 
 
@@ -136,13 +136,14 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
         sources = [conjunct, *new, *(i.formula for i in system.invariants)]
         assumed += measure_instances(sources)
         if action is not None:
-            assumed += action.lemmas.get(obligation.property.name, ())
+            assumed += action.lemmas.get(obligation.claim.name, ())
     assertions = [z(term) for term in (*assumed, *new)]
     goal = z3.Not(z(conjunct))
     return [*assertions, *z.definitions, goal]
 
 
 def _conjuncts(term: Term) -> Iterator[Term]:
+    term = unnamed(term)
     if isinstance(term, Op) and term.name == "and":
         for part in term.args:
             yield from _conjuncts(part)
@@ -152,6 +153,7 @@ def _conjuncts(term: Term) -> Iterator[Term]:
 
 def _primed(term: Term) -> Term:
     """The same claim of the state after the action."""
+    term = unnamed(term)
     match term:
         case Symbol(role="state" | "ghost"):
             return term.next
@@ -181,12 +183,12 @@ def _speaks_of_amounts(obligation: Obligation) -> bool:
     }
     return any(
         (isinstance(t, Op) and t.name == "total") or (isinstance(t, Symbol) and t.name in amounts)
-        for t in subterms(obligation.property.formula)
+        for t in subterms(obligation.claim.formula)
     )
 
 
 def _find_cti(obligation: Obligation, scope: Scope) -> CTI | None:
-    system, prop = obligation.system, obligation.property
+    system, prop = obligation.system, obligation.claim
     if obligation.action is None:
         return None
     action = obligation.action
@@ -196,5 +198,5 @@ def _find_cti(obligation: Obligation, scope: Scope) -> CTI | None:
         action_properties=tuple(p for p in system.action_properties if p.action == action.name),
         pass_start=all_of(),
     )
-    found = shortest(anywhere, scope, "pass", bound=1, properties=(prop,))
+    found = shortest(anywhere, [scope], "pass", bound=1, properties=(prop,))
     return None if found is None else CTI(system, found.world, found.steps[0])

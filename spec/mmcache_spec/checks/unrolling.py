@@ -9,7 +9,8 @@ from typing import Any, Literal
 import z3
 
 from ..interpreter import Call, World
-from ..kernel.system import Property, Scope, TransitionSystem
+from ..kernel.goals import Goal
+from ..kernel.system import Action, Property, Scope, TransitionSystem
 from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort
 from ..translate.finite import Finite, Names, conjunction, disjunction, negation
 
@@ -35,6 +36,7 @@ class _Moment:
 
     fires: dict[str, Any]
     arguments: dict[str, dict[str, Value]]
+    names: dict[str, Names]
     broken: dict[str, Any]
 
 
@@ -48,9 +50,11 @@ class Unrolling:
     def __init__(self, system: TransitionSystem, scope: Scope, start: Start) -> None:
         self.system = system
         self.scope = scope
+        self.start = start
         self.finite = Finite(scope.universe)
         self.solver = z3.Solver()
         self.moments: list[_Moment] = []
+        self._seen: dict[str, Any] = {}
         self._declare_world()
         self.states: list[dict[str, Value]] = [self._fresh_state(0)]
         now = Names(before=self.states[0])
@@ -95,7 +99,8 @@ class Unrolling:
         fires: dict[str, Any] = {}
         arguments: dict[str, dict[str, Value]] = {}
         broken: dict[str, list[Any]] = {}
-        for action in self.system.actions:
+        meaning: dict[str, Names] = {}
+        for action in self._possible_actions():
             fire = fires[action.name] = z3.Bool(f"{action.name}@{t}")
             given = arguments[action.name] = {
                 p.name: self.finite.fresh(f"{action.name}.{p.name}@{t}", p.sort)
@@ -110,7 +115,7 @@ class Unrolling:
                 occurs.append(self.finite.equal(after[v.name], value))
             self._assume(z3.Implies(fire, conjunction(*occurs)))
             answer = None if action.returns is None else self.finite(action.returns, names)
-            names = Names(before, after, given, answer)
+            names = meaning[action.name] = Names(before, after, given, answer)
             for prop in self.system.action_properties:
                 if prop.action == action.name:
                     bad = conjunction(fire, negation(self.finite(prop.formula, names)))
@@ -121,8 +126,49 @@ class Unrolling:
             broken.setdefault(invariant.name, []).append(bad)
         self.states.append(after)
         self.moments.append(
-            _Moment(fires, arguments, {name: z3.Or(*bad) for name, bad in broken.items()})
+            _Moment(fires, arguments, meaning, {name: z3.Or(*bad) for name, bad in broken.items()})
         )
+        if self.start == "init":
+            self._break_symmetry()
+
+    def _break_symmetry(self) -> None:
+        """Of interchangeable elements, the path mentions the earlier ones first."""
+        for sort in self.scope.interchangeable:
+            elements = self.scope.universe[sort]
+            now = self._mentions(sort)
+            for earlier, later in zip(elements, elements[1:], strict=False):
+                known = self._seen.get(earlier, False)
+                self._assume(z3.Or(negation(now[later]), known, False))
+            for x in elements:
+                self._seen[x] = disjunction(self._seen.get(x, False), now[x])
+
+    def _mentions(self, sort: str) -> dict[str, Any]:
+        """For each element: the condition under which the last call is about it."""
+        moment = self.moments[-1]
+        found: dict[str, list[Any]] = {x: [] for x in self.scope.universe[sort]}
+        for name, given in moment.arguments.items():
+            for p in self.system.action(name).parameters:
+                argument = given[p.name]
+                images = (
+                    [argument]
+                    if p.sort.name == sort
+                    else [
+                        self.finite.pick(argument, self.finite.functions[f.name])
+                        for f in self.system.functions
+                        if f.domain == p.sort and f.range.name == sort
+                    ]
+                )
+                for image in images:
+                    for x, meant in image.items():
+                        found[x].append(conjunction(moment.fires[name], meant))
+        return {x: disjunction(*conditions) for x, conditions in found.items()}
+
+    def _possible_actions(self) -> list[Action]:
+        """The actions for whose parameters there are elements at all."""
+        empty = {sort for sort, elements in self.scope.universe.items() if not elements}
+        return [
+            a for a in self.system.actions if not any(p.sort.name in empty for p in a.parameters)
+        ]
 
     def breaks(self, properties: Iterable[Property]) -> Any:
         """A literal for: the last step, or the state after it, breaks one of these properties."""
@@ -132,8 +178,17 @@ class Unrolling:
         self._assume(literal == z3.Or(*(broken[n] for n in names if n in broken), False))
         return literal
 
-    def reaches(self, condition: Any) -> bool:
-        return bool(self.solver.check(condition) == z3.sat)
+    def reaches(self, goal: Goal) -> Any:
+        """A literal for: the last step reaches the goal."""
+        moment = self.moments[-1]
+        if goal.action not in moment.names:
+            return z3.BoolVal(False)
+        met = self.finite(goal.condition, moment.names[goal.action])
+        if not goal.refused:
+            met = conjunction(moment.fires[goal.action], met)
+        literal = z3.Bool(f"reaches {goal.name}@{len(self.moments)}")
+        self._assume(literal == z3.And(met, True))
+        return literal
 
     # Reading a model back.
 
@@ -196,14 +251,14 @@ class Unrolling:
                             )
         ordered = sorted(mentions, key=lambda s: s not in self._domains())
         used: dict[str, dict[str, Any]] = {}
-        for sort in ordered:
-            used[sort] = {x: disjunction(*cs) for x, cs in mentions[sort].items()}
+        for name in ordered:
+            used[name] = {x: disjunction(*cs) for x, cs in mentions[name].items()}
             for f in self.system.functions:
-                if f.domain.name == sort and f.range.name in mentions:
+                if f.domain.name == name and f.range.name in mentions:
                     for x, image in self.finite.functions[f.name].items():
                         for y, meant in image.items():
-                            mentions[f.range.name][y].append(conjunction(used[sort][x], meant))
-        return {sort: used[sort] for sort in self.scope.universe}
+                            mentions[f.range.name][y].append(conjunction(used[name][x], meant))
+        return {name: used[name] for name in self.scope.universe}
 
     def _domains(self) -> set[str]:
         """The sorts whose elements have others for attributes, such as the inputs."""

@@ -8,10 +8,11 @@ succeed. The test suite checks each schema, and each instance that a proof uses,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from .terms import (
     FALSE,
+    TRUE,
     Function,
     Op,
     SetSort,
@@ -20,6 +21,7 @@ from .terms import (
     forall,
     ite,
     total,
+    unnamed,
 )
 
 __all__ = [
@@ -70,26 +72,34 @@ def monotone(part: Term, whole: Term, weight: Function) -> Term:
     return part.subset_of(whole).implies(total(part, weight) <= total(whole, weight))
 
 
-def has_least(members: Term, key: Term) -> Term:
+Fact = Callable[[Term], Term]
+
+
+def has_least(members: Term, key: Term, fact: Fact = lambda x: TRUE) -> Term:
+    """A set with an element has one with the least key; and that one, like any, has `fact`.
+
+    `fact` must itself be an instance of a schema. It spares the solver the search for a place
+    to use it.
+    """
+    return _extreme(members, lambda x, y: key[x] <= key[y], fact)
+
+
+def has_greatest(members: Term, key: Term, fact: Fact = lambda x: TRUE) -> Term:
+    return _extreme(members, lambda x, y: key[y] <= key[x], fact)
+
+
+def _extreme(members: Term, before: Callable[[Term, Term], Term], fact: Fact) -> Term:
     (sort,) = members.sort.elements if isinstance(members.sort, SetSort) else ()
 
-    def least(x: Term) -> Term:
-        return members.has(x) & forall(sort, lambda y: members.has(y).implies(key[x] <= key[y]))
+    def extreme(x: Term) -> Term:
+        first = forall(sort, lambda y: members.has(y).implies(before(x, y)))
+        return members.has(x) & first & fact(x)
 
-    return exists(sort, lambda x: members.has(x)).implies(exists(sort, least))
-
-
-def has_greatest(members: Term, key: Term) -> Term:
-    (sort,) = members.sort.elements if isinstance(members.sort, SetSort) else ()
-
-    def greatest(x: Term) -> Term:
-        return members.has(x) & forall(sort, lambda y: members.has(y).implies(key[y] <= key[x]))
-
-    return exists(sort, lambda x: members.has(x)).implies(exists(sort, greatest))
+    return exists(sort, lambda x: members.has(x)).implies(exists(sort, extreme))
 
 
 def measure_instances(terms: Iterable[Term]) -> Iterator[Term]:
-    """What the schemas say of every total, and every operation on a measured set, in these terms."""
+    """What the schemas say of the totals, and of the operations on sets, in these terms."""
     ground = [t for term in terms for t in _outside_binders(term) if isinstance(t, Op)]
     weights = {t.function for t in ground if t.name == "total" and t.function is not None}
     for t in ground:
@@ -114,6 +124,7 @@ def _operation(term: Op, weight: Function) -> Iterator[Term]:
 
 
 def _outside_binders(term: Term) -> Iterator[Term]:
+    term = unnamed(term)
     yield term
     if isinstance(term, Op):
         for argument in term.args:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-from .terms import Function, Op, Symbol, Term, all_of
+from .terms import Function, Symbol, Term, all_of
 
-__all__ = ["Action", "ActionProperty", "Axiom", "Invariant", "Property", "Scope", "TransitionSystem"]
+__all__ = [
+    "Action",
+    "ActionProperty",
+    "Axiom",
+    "Invariant",
+    "Property",
+    "Scope",
+    "TransitionSystem",
+]
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class Invariant:
 
 @dataclass(frozen=True)
 class ActionProperty:
-    """What one action must do: a predicate over the state before, the result and the state after."""
+    """What one action must do: a predicate over the states before and after, and the result."""
 
     name: str
     action: str
@@ -87,6 +94,8 @@ class Scope:
     """Functions whose values do not matter, so that the search need not choose them."""
     at_least: Mapping[str, int] = field(default_factory=dict)
     """Lower bounds for the values of functions, for the sake of readable examples."""
+    interchangeable: tuple[str, ...] = ()
+    """The sorts whose elements nothing fixed tells apart."""
 
     def restricted_to(self, kept: Mapping[str, tuple[str, ...]]) -> Scope:
         """The same scope with fewer elements."""
@@ -95,7 +104,7 @@ class Scope:
             name: {x: y for x, y in values.items() if x in elements}
             for name, values in self.fixed.items()
         }
-        return Scope(self.name, kept, fixed, self.at_least)
+        return Scope(self.name, kept, fixed, self.at_least, self.interchangeable)
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,9 @@ class TransitionSystem:
             raise ValueError(f"{self.name}: the initial condition must give every variable a value")
         for action in self.actions:
             if unknown := action.modifies - declared:
-                raise ValueError(f"{self.name}.{action.name} modifies {sorted(unknown)}, not declared")
+                raise ValueError(
+                    f"{self.name}.{action.name} modifies {sorted(unknown)}, not declared"
+                )
         for prop in self.action_properties:
             self.action(prop.action)
 

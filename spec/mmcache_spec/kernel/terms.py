@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Literal as OneOf
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "ite",
     "largest",
     "mapof",
+    "named",
     "number",
     "parameter",
     "result",
@@ -44,6 +46,7 @@ __all__ = [
     "state",
     "subterms",
     "total",
+    "unnamed",
 ]
 
 
@@ -151,17 +154,17 @@ class Term:
         return Op(self.sort, "minus", (self, other))
 
     def subset_of(self, other: Term) -> Term:
-        (element,) = _set_sort(self).elements
-        return forall(element, lambda x: self.has(x).implies(other.has(x)))
+        body = _pointwise(self, lambda x: self.has(*x).implies(other.has(*x)))
+        return Op(BOOL, "named", (body, self, other), label="⊆")
 
     def same_elements(self, other: Term) -> Term:
         """Equality of sets, written out so that a solver needs no extensionality."""
-        elements = _set_sort(self).elements
-        return forall(*elements, lambda *x: self.has(*x).iff(other.has(*x)))
+        body = _pointwise(self, lambda x: self.has(*x).iff(other.has(*x)))
+        return Op(BOOL, "named", (body, self, other), label="=")
 
     def is_empty(self) -> Term:
-        elements = _set_sort(self).elements
-        return forall(*elements, lambda *x: ~self.has(*x))
+        body = _pointwise(self, lambda x: ~self.has(*x))
+        return Op(BOOL, "named", (body, self, empty(*_set_sort(self).elements)), label="=")
 
     # Maps.
 
@@ -213,6 +216,7 @@ class Op(Term):
     name: str
     args: tuple[Term, ...]
     function: Function | None = None
+    label: str | None = None
 
     __hash__ = object.__hash__
 
@@ -257,6 +261,18 @@ def _set_sort(term: Term) -> SetSort:
     if not isinstance(term.sort, SetSort):
         raise TypeError(f"{term.sort} is not a set")
     return term.sort
+
+
+def _pointwise(members: Term, body: Callable[[tuple[Symbol, ...]], Term]) -> Term:
+    variables = tuple(
+        Symbol(e, f"x{k}", "bound") for k, e in enumerate(_set_sort(members).elements)
+    )
+    return Binder(BOOL, "forall", variables, body(variables))
+
+
+def named(name: str, term: Term) -> Term:
+    """The term, to be shown to people by its name."""
+    return Op(term.sort, "named", (term,), label=name)
 
 
 def number(value: int) -> Term:
@@ -314,9 +330,10 @@ def total(members: Term, weight: Function) -> Term:
 def _bind(arguments: tuple[object, ...]) -> tuple[tuple[Symbol, ...], Callable[..., Term]]:
     *sorts, body = arguments
     assert callable(body)
-    names = body.__code__.co_varnames[: body.__code__.co_argcount]
+    code: CodeType = body.__code__  # type: ignore[attr-defined]
+    names = code.co_varnames[: code.co_argcount]
     if len(names) != len(sorts):
-        stem = body.__code__.co_varnames[0]
+        stem = code.co_varnames[0]
         names = tuple(f"{stem}{k}" for k in range(len(sorts)))
     variables = []
     for name, sort in zip(names, sorts, strict=True):
@@ -354,8 +371,16 @@ def largest(sort: Sort, where: Callable[[Term], Term], value: Callable[[Term], T
     return Binder(INT, "largest", variables, build(*variables), value(*variables))
 
 
+def unnamed(term: Term) -> Term:
+    """The term that a name stands for."""
+    while isinstance(term, Op) and term.name == "named":
+        term = term.args[0]
+    return term
+
+
 def subterms(term: Term) -> Iterator[Term]:
     """The term and everything below it, outermost first."""
+    term = unnamed(term)
     yield term
     if isinstance(term, Op):
         for argument in term.args:
@@ -375,6 +400,7 @@ def alpha_form(term: Term) -> tuple[object, list[Symbol]]:
     free: dict[Symbol, str] = {}
 
     def form(t: Term, bound: dict[Symbol, str]) -> object:
+        t = unnamed(t)
         match t:
             case Symbol(role="bound"):
                 return bound[t] if t in bound else free.setdefault(t, f"free {len(free)} {t.sort}")

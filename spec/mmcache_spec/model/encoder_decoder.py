@@ -24,6 +24,7 @@ from ..kernel.terms import (
     forall,
     function,
     ite,
+    named,
     parameter,
     result,
     setof,
@@ -67,12 +68,13 @@ INIT = (
 
 
 def unchanged() -> Term:
-    return all_of(
+    same = all_of(
         outstanding.next.same_elements(outstanding),
         free_slots.next == free_slots,
         allocated.next.same_elements(allocated),
         to_free.next.same_elements(to_free),
     )
+    return named("unchanged", same)
 
 
 @dataclass(frozen=True)
@@ -196,9 +198,7 @@ CALL_CLAIMS = (
         ),
         "L7",
     ),
-    ActionProperty(
-        "credit_once", "free_encoder_input", outstanding.has(i) | unchanged(), "E1"
-    ),
+    ActionProperty("credit_once", "free_encoder_input", outstanding.has(i) | unchanged(), "E1"),
     ActionProperty(
         "credit_once",
         "free",
@@ -216,9 +216,7 @@ CALL_CLAIMS = (
         ),
         "L10",
     ),
-    ActionProperty(
-        "hit_is_exact", "check_and_update_cache", ~result(BOOL) & unchanged(), "L11"
-    ),
+    ActionProperty("hit_is_exact", "check_and_update_cache", ~result(BOOL) & unchanged(), "L11"),
 )
 
 

@@ -15,7 +15,6 @@ from ..kernel.lemmas import has_greatest, has_least, monotone
 from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
 from ..kernel.terms import (
     BOOL,
-    FALSE,
     INT,
     TRUE,
     MapSort,
@@ -28,6 +27,7 @@ from ..kernel.terms import (
     ite,
     largest,
     mapof,
+    named,
     number,
     parameter,
     result,
@@ -89,7 +89,7 @@ INIT = (
 
 def unchanged() -> Term:
     """The call left the ledger as it was (its clock may tick: only the order is the ledger's)."""
-    return all_of(
+    same = all_of(
         cached.next.same_elements(cached),
         references.next.same_elements(references),
         held.next.same_elements(held),
@@ -99,6 +99,7 @@ def unchanged() -> Term:
         free_slots.next == free_slots,
         freeable_slots.next == freeable_slots,
     )
+    return named("unchanged", same)
 
 
 # --- the decisions -----------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def can_allocate(design: LedgerDesign) -> Action:
     The caller asks only after `check_and_update_cache` has missed.
     """
     need = size(h) + pending
-    admitted = all_of(size(h) <= budget, need <= freeable_slots)
+    admitted = named("admitted", all_of(size(h) <= budget, need <= freeable_slots))
     victims = cached if design.evicts == "referenced" else freeable
 
     def goes_before(g: Term, k: Term) -> Term:
@@ -160,10 +161,11 @@ def can_allocate(design: LedgerDesign) -> Action:
 
     next_in_line = has_greatest if design.evicts == "newest" else has_least
     evicts = TRUE if design.refusal == "evicts" else admitted
-    gone = setof(
-        HASH,
-        lambda k: all_of(
-            evicts, victims.has(k), free_slots + total(ahead_of(k), size) < need
+    gone = named(
+        "gone",
+        setof(
+            HASH,
+            lambda k: all_of(evicts, victims.has(k), free_slots + total(ahead_of(k), size) < need),
         ),
     )
     return Action(
@@ -190,9 +192,10 @@ def can_allocate(design: LedgerDesign) -> Action:
                 forall(HASH, HASH, lambda k, g: monotone(ahead_of(g), ahead_of(k), size)),
             ),
             "eviction_never_runs_dry": (
-                next_in_line(victims.minus(gone), since),
                 monotone(freeable, gone, size),
-                forall(HASH, lambda k: monotone(ahead_of(k), gone, size)),
+                next_in_line(
+                    victims.minus(gone), since, lambda k: monotone(ahead_of(k), gone, size)
+                ),
             ),
         },
     )
@@ -245,9 +248,11 @@ def free_encoder_input(design: LedgerDesign) -> Action:
     else:
         ends = mine
     shared = exists(REQUEST, lambda q: references.has(h, q) & ~(q == owner(i)))
+    ends = named("ends", ends)
     orphaned = ends & ~shared
     if design.repeated_release == "credited":
         orphaned = all_of(cached.has(h), ends | ~mine, ~shared)
+    orphaned = named("orphaned", orphaned)
     return Action(
         "free_encoder_input",
         parameters=(i,),
@@ -273,16 +278,16 @@ def free() -> Action:
 
     orphans = setof(
         HASH,
-        lambda k: references.has(k, r)
-        & forall(REQUEST, lambda q: references.has(k, q).implies(q == r)),
+        lambda k: (
+            references.has(k, r) & forall(REQUEST, lambda q: references.has(k, q).implies(q == r))
+        ),
     )
+    orphans = named("orphans", orphans)
     return Action(
         "free",
         parameters=(r,),
         effect=(
-            references.becomes(
-                setof(HASH, REQUEST, lambda k, q: references.has(k, q) & ~(q == r))
-            ),
+            references.becomes(setof(HASH, REQUEST, lambda k, q: references.has(k, q) & ~(q == r))),
             held.becomes(setof(INPUT, lambda j: held.has(j) & ~(owner(j) == r))),
             freeable.becomes(freeable.union(orphans)),
             since.becomes(
@@ -356,9 +361,7 @@ STRENGTHENING = (
             HASH,
             REQUEST,
             lambda h, r: references.has(h, r).implies(
-                exists(
-                    INPUT, lambda i: all_of(held.has(i), hash_of(i) == h, owner(i) == r)
-                )
+                exists(INPUT, lambda i: all_of(held.has(i), hash_of(i) == h, owner(i) == r))
             ),
         ),
     ),
@@ -366,9 +369,7 @@ STRENGTHENING = (
         "freeable_is_ordered_by_time",
         all_of(
             clock >= 0,
-            forall(
-                HASH, lambda h: freeable.has(h).implies((since[h] >= 0) & (since[h] < clock))
-            ),
+            forall(HASH, lambda h: freeable.has(h).implies((since[h] >= 0) & (since[h] < clock))),
         ),
     ),
     Invariant(
@@ -381,9 +382,7 @@ STRENGTHENING = (
             ),
         ),
     ),
-    Invariant(
-        "freed_is_what_was_evicted", freed.same_elements(evicted)
-    ),
+    Invariant("freed_is_what_was_evicted", freed.same_elements(evicted)),
     Invariant(
         "an_obedient_worker_holds_the_cached_and_the_freed",
         forall(HASH, lambda h: worker.has(h).iff(cached.has(h) | freed.has(h))),
@@ -393,7 +392,7 @@ STRENGTHENING = (
 
 def _eviction() -> Term:
     need = size(h) + pending
-    gone = cached.minus(cached.next)
+    gone = named("gone", cached.minus(cached.next))
 
     def was_still_needed(k: Term) -> Term:
         older = setof(HASH, lambda g: freeable.has(g) & (since[g] < since[k]))
@@ -434,9 +433,7 @@ CALL_CLAIMS = (
         ),
         "L2",
     ),
-    ActionProperty(
-        "eviction_is_oldest_first_and_minimal", "can_allocate", _eviction(), "L6"
-    ),
+    ActionProperty("eviction_is_oldest_first_and_minimal", "can_allocate", _eviction(), "L6"),
     ActionProperty(
         "eviction_never_runs_dry",
         "can_allocate",
@@ -447,9 +444,7 @@ CALL_CLAIMS = (
         "admission_is_exact",
         "can_allocate",
         all_of(
-            result(BOOL).iff(
-                all_of(size(h) <= budget, size(h) + pending <= freeable_slots)
-            ),
+            result(BOOL).iff(all_of(size(h) <= budget, size(h) + pending <= freeable_slots)),
             result(BOOL) | unchanged(),
         ),
         "L7",

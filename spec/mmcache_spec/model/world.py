@@ -16,6 +16,7 @@ __all__ = [
     "owner",
     "position",
     "scope",
+    "scopes_up_to",
     "size",
 ]
 
@@ -67,4 +68,11 @@ def scope(hashes: int, requests: int, items: int) -> Scope:
             "inputs_of": dict.fromkeys(rs, items),
         },
         at_least={"size": 1},
+        interchangeable=("Hash", "Request"),
     )
+
+
+def scopes_up_to(hashes: int, requests: int, inputs: int) -> list[Scope]:
+    """This scope, after the small ones within it where most examples live."""
+    within = [s for s in ((2, 2, 2), (3, 2, 2)) if s[0] < hashes and s[1] <= requests]
+    return [scope(*s) for s in (*within, (hashes, requests, inputs)) if s[2] <= inputs]

@@ -27,6 +27,7 @@ from ..kernel.terms import (
     Symbol,
     Term,
     alpha_form,
+    unnamed,
 )
 
 __all__ = ["Finite", "Names", "conjunction", "disjunction", "negation"]
@@ -76,13 +77,13 @@ def _choose(condition: Any, then: Any, otherwise: Any) -> Any:
     if then is otherwise:
         return then
     if isinstance(then, bool):
-        return disjunction(condition, otherwise) if then else conjunction(
-            negation(condition), otherwise
+        return (
+            disjunction(condition, otherwise)
+            if then
+            else conjunction(negation(condition), otherwise)
         )
     if isinstance(otherwise, bool):
-        return disjunction(negation(condition), then) if otherwise else conjunction(
-            condition, then
-        )
+        return disjunction(negation(condition), then) if otherwise else conjunction(condition, then)
     return z3.If(condition, then, otherwise)
 
 
@@ -154,6 +155,7 @@ class Finite:
         return self._value(term, names, {})
 
     def _value(self, term: Term, at: Names, bound: Mapping[Symbol, Value]) -> Value:
+        term = unnamed(term)
         if not isinstance(term, Op):
             return self._translate(term, at, bound)
         variables = self._free_variables(term)
@@ -259,7 +261,7 @@ class Finite:
                 return a - b
             case "empty", []:
                 assert isinstance(term.sort, SetSort)
-                return {x: False for x in self.tuples(term.sort)}
+                return dict.fromkeys(self.tuples(term.sort), False)
             case "union", [a, b]:
                 return {x: disjunction(a[x], b[x]) for x in a}
             case "minus", [a, b]:
@@ -277,12 +279,12 @@ class Finite:
                     x: conjunction(m, negation(meant.get(x, False))) for x, m in members.items()
                 }
             case "get", [table, key]:
-                return self._pick(key, table)
+                return self.pick(key, table)
             case "put", [table, key, new]:
                 return {k: _choose(key.get(k, False), new, v) for k, v in table.items()}
             case "apply", [argument]:
                 assert term.function is not None
-                return self._pick(argument, self.functions[term.function.name])
+                return self.pick(argument, self.functions[term.function.name])
             case "total", [members]:
                 assert term.function is not None
                 weight = self.functions[term.function.name]
@@ -294,7 +296,7 @@ class Finite:
         for choice in product(*(e.items() for e in element)):
             yield tuple(x for x, _ in choice), conjunction(*(c for _, c in choice))
 
-    def _pick(self, argument: Element, table: Mapping[str, Value]) -> Value:
+    def pick(self, argument: Element, table: Mapping[str, Value]) -> Value:
         """The table's value at an element that may still be undecided."""
         possible = [(c, table[x]) for x, c in argument.items() if c is not False]
         sample = possible[0][1]

@@ -31,6 +31,7 @@ from ..kernel.terms import (
     alpha_form,
     any_of,
     ite,
+    unnamed,
 )
 
 __all__ = ["Unbounded"]
@@ -80,6 +81,7 @@ class Unbounded:
     # Terms.
 
     def _term(self, term: Term, scope: Scope) -> Z3:
+        term = unnamed(term)
         match term:
             case Literal(value=value):
                 return z3.IntVal(value)
@@ -115,8 +117,11 @@ class Unbounded:
         raise TypeError(f"no translation for {term!r}")
 
     def _open(self, variables: tuple[Symbol, ...], scope: Scope) -> tuple[Scope, list[Z3]]:
-        fresh = [z3.FreshConst(self._sort(v.sort), v.name) for v in variables]
-        return {**scope, **dict(zip(variables, fresh, strict=True))}, fresh
+        depth = len(scope)
+        opened = [
+            z3.Const(f"{v.name}.{depth + k}", self._sort(v.sort)) for k, v in enumerate(variables)
+        ]
+        return {**scope, **dict(zip(variables, opened, strict=True))}, opened
 
     def _lift(self, binder: Binder, scope: Scope) -> Z3:
         """A symbol for a comprehension, applied to the variables bound around it."""

@@ -236,15 +236,17 @@ def _check_references(vector: Vector, source: str) -> None:
     if len(items) != len(vector.parameters.requests):
         raise VectorError(f"{source}: at $.parameters.requests: a request_id occurs twice")
     for k, step in enumerate(vector.steps):
-        request = getattr(step.call, "request", None)
-        if request is not None and request not in items:
+        name: str | None = getattr(step.call, "request", None)
+        if name is None:
+            continue
+        if name not in items:
             raise VectorError(
-                f"{source}: at $.steps[{k}].call.request: no request {request!r} in $.parameters"
+                f"{source}: at $.steps[{k}].call.request: no request {name!r} in $.parameters"
             )
-        input_id = getattr(step.call, "input_id", None)
-        if input_id is not None and input_id >= items[request]:
+        input_id: int | None = getattr(step.call, "input_id", None)
+        if input_id is not None and input_id >= items[name]:
             raise VectorError(
-                f"{source}: at $.steps[{k}].call.input_id: {request} has {items[request]} items"
+                f"{source}: at $.steps[{k}].call.input_id: {name} has {items[name]} items"
             )
     expected = content_id(slug(vector.id), vector.manager, vector.parameters, vector.steps)
     if vector.id != expected:

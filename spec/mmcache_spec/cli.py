@@ -1,0 +1,403 @@
+"""The command `mmcache-spec`: prove, refute, and regenerate."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from .checks.bounded import Counterexample, Disagreement, NoVerdict, shortest
+from .checks.induction import Outcome
+from .checks.proof import Proof, prove, solver_version
+from .checks.unrolling import Start
+from .model.clauses import CLAUSES
+from .model.variants import SPECIFIED, VARIANTS, Variant
+from .model.world import scope, scopes_up_to
+from .render.formula import formula
+from .render.story import as_json, cti_story, story
+
+__all__ = ["main"]
+
+PROVED, REFUTED, USAGE, UNKNOWN = 0, 1, 2, 3
+FOUND, NONE_FOUND = 0, 1
+
+CTI_SCOPE = scope(3, 2, 2)
+out = Console(highlight=False, soft_wrap=True, markup=False)
+err = Console(highlight=False, soft_wrap=True, markup=False, stderr=True)
+
+
+class VariantName(click.ParamType[Variant]):
+    name = "VARIANT"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Variant:
+        if isinstance(value, Variant):
+            return value
+        if value not in VARIANTS:
+            self.fail(f"no variant {value!r}; there are: {', '.join(VARIANTS)}", param, ctx)
+        return VARIANTS[value]
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(v) for v in VARIANTS if v.startswith(incomplete)]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="mmcache-spec")
+def main() -> None:
+    """The specification of the multimodal encoder cache: what must hold, and why it does."""
+
+
+# --- prove -------------------------------------------------------------------------------------
+
+
+@main.command("prove")
+@click.argument("variant", type=VariantName(), default=SPECIFIED.name)
+@click.option("--json", "as_data", is_flag=True, help="Print every obligation as JSON.")
+@click.option("--verbose", "-v", is_flag=True, help="Print every obligation.")
+def prove_command(variant: Variant, as_data: bool, verbose: bool) -> None:
+    """Prove every clause of VARIANT, for any number of hashes and requests.
+
+    Exit code: 0 proved, 1 refuted, 2 usage, 3 unknown.
+    """
+    with _apology(UNKNOWN):
+        proof = prove(variant.systems, CTI_SCOPE)
+    if as_data:
+        print(json.dumps(_proof_data(variant, proof), indent=2))
+    else:
+        _print_proof(variant, proof, verbose)
+    sys.exit({"proved": PROVED, "refuted": REFUTED}.get(proof.verdict, UNKNOWN))
+
+
+def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
+    return {
+        "variant": variant.name,
+        "verdict": proof.verdict,
+        "solver": {"name": "z3", "version": solver_version()},
+        "seconds": round(proof.seconds, 3),
+        "obligations": [
+            {
+                "system": o.obligation.system.name,
+                "property": o.obligation.claim.name,
+                "clause": o.obligation.claim.clause,
+                "action": o.obligation.action.name if o.obligation.action else None,
+                "kind": o.obligation.kind,
+                "verdict": o.verdict,
+                "seconds": round(o.seconds, 4),
+            }
+            for o in proof.outcomes
+        ],
+        "vacuity": {
+            "reachable": [name for name, trace in proof.witnesses.items() if trace is not None],
+            "unreachable": list(proof.unreachable),
+            "false_lemmas": list(proof.false_lemmas),
+        },
+    }
+
+
+def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
+    out.print(f"{variant.name}: {variant.says}")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for clause, outcomes in _by_clause(proof).items():
+        verdicts = {o.verdict for o in outcomes}
+        worst = next(v for v in ("refuted", "unknown", "proved") if v in verdicts)
+        sign = {"proved": "✓", "refuted": "✗", "unknown": "?"}[worst]
+        what = f"{clause} {CLAUSES[clause].name}" if clause else "strengthening invariants"
+        seconds = sum(o.seconds for o in outcomes)
+        table.add_row(f"{sign} {what}", worst, _obligations(len(outcomes)), f"{seconds:.2f} s")
+    out.print(table)
+    if verbose:
+        for o in proof.outcomes:
+            out.print(f"  {o.verdict:8} {o.seconds:6.3f} s  {o.obligation.label}")
+    for outcome in proof.outcomes:
+        if outcome.cti is not None:
+            out.print()
+            for line in cti_story(outcome):
+                out.print(line)
+        elif outcome.verdict == "unknown":
+            out.print(f"? {outcome.obligation.label}: neither proved nor refuted")
+    for name in proof.unreachable:
+        out.print(f"? vacuous: no reachable state in which {name}")
+    for name in proof.false_lemmas:
+        out.print(f"? wrong lemma about finite sets: {name}")
+    out.print()
+    out.print(_summary(proof))
+
+
+def _by_clause(proof: Proof) -> dict[str | None, list[Outcome]]:
+    found: dict[str | None, list[Outcome]] = {clause: [] for clause in CLAUSES}
+    found[None] = []
+    for outcome in proof.outcomes:
+        found[outcome.obligation.claim.clause].append(outcome)
+    return {clause: outcomes for clause, outcomes in found.items() if outcomes}
+
+
+def _obligations(count: int) -> str:
+    return "1 obligation" if count == 1 else f"{count} obligations"
+
+
+def _summary(proof: Proof) -> str:
+    count = len(proof.outcomes)
+    reached = len(proof.witnesses) - len(proof.unreachable)
+    checks = f"{reached} of {len(proof.witnesses)} vacuity checks reached"
+    time = f"{proof.seconds:.1f} s, z3 {solver_version()}"
+    match proof.verdict:
+        case "proved":
+            return (
+                f"PROVED for any number of hashes and requests: {count} obligations, "
+                f"{checks} ({time})"
+            )
+        case "refuted":
+            wrong = sum(o.verdict == "refuted" for o in proof.outcomes)
+            return f"REFUTED: {wrong} of {count} obligations have a counterexample ({time})"
+    return f"UNKNOWN: nothing is claimed ({checks}; {time})"
+
+
+# --- refute ------------------------------------------------------------------------------------
+
+
+@main.command("refute")
+@click.argument("variant", type=VariantName())
+@click.option(
+    "--from",
+    "origin",
+    type=click.Choice(["init", "pass"]),
+    default="init",
+    show_default=True,
+    help="Start from the empty cache, or from any state in which a pass may begin.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.option("--bound", type=click.IntRange(1), default=8, show_default=True, help="In calls.")
+@click.option("--hashes", type=click.IntRange(1, 26), default=4, show_default=True)
+@click.option("--requests", type=click.IntRange(1, 9), default=3, show_default=True)
+@click.option("--inputs", type=click.IntRange(1, 9), default=2, show_default=True)
+def refute_command(
+    variant: Variant, origin: Any, form: str, bound: int, hashes: int, requests: int, inputs: int
+) -> None:
+    """Find the shortest counterexample of VARIANT.
+
+    Sizes and capacity are symbolic; the scope bounds hashes, requests, and inputs of a request.
+    The example is made small, and executed again without the solver.
+
+    Exit code: 0 found, 1 none up to the bound, 2 usage, 3 unknown.
+    """
+    searched = scopes_up_to(hashes, requests, inputs)
+    found: Counterexample | None = None
+    with _apology(UNKNOWN):
+        for system in variant.systems:
+            found = shortest(system, searched, origin, bound)
+            if found is not None:
+                break
+    if form == "json":
+        data: dict[str, Any] = {"variant": variant.name, "bound": bound, "scope": searched[-1].name}
+        data["counterexample"] = None if found is None else as_json(found)
+        print(json.dumps(data, indent=2))
+    elif found is None:
+        out.print(f"{variant.name}: no counterexample of up to {bound} calls, {searched[-1].name}")
+    else:
+        _print_counterexample(variant, found)
+    sys.exit(NONE_FOUND if found is None else FOUND)
+
+
+def _print_counterexample(variant: Variant, found: Counterexample) -> None:
+    where = "the empty cache" if found.origin == "init" else "the start of a pass"
+    calls = "call" if found.length == 1 else "calls"
+    out.print(f"{variant.name}: {variant.says}")
+    out.print(f"The shortest counterexample from {where} has {found.length} {calls}.")
+    out.print()
+    for line in story(found):
+        out.print(line)
+
+
+# --- variants ----------------------------------------------------------------------------------
+
+
+@main.command("variants")
+@click.option("--check", is_flag=True, help="Recompute everything; fail on any difference.")
+def variants_command(check: bool) -> None:
+    """List every variant with its expected verdict, or check them all.
+
+    Exit code: 0 as expected, 1 not as expected, 2 usage, 3 unknown.
+    """
+    if not check:
+        for variant in VARIANTS.values():
+            _print_variant(variant)
+        return
+    bad = 0
+    with _apology(UNKNOWN), _workers() as executor:
+        jobs = [(v, executor.submit(_recompute, name)) for name, v in VARIANTS.items()]
+        for variant, job in jobs:
+            differences = job.result()
+            bad += bool(differences)
+            out.print(f"{'✗' if differences else '✓'} {variant.name}")
+            for difference in differences:
+                out.print(f"    {difference}")
+    out.print(f"{len(VARIANTS) - bad} of {len(VARIANTS)} variants as expected")
+    sys.exit(1 if bad else 0)
+
+
+def _print_variant(variant: Variant) -> None:
+    seen = f"  ({', '.join(variant.seen_in)})" if variant.seen_in else ""
+    out.print(f"{variant.name}{seen}")
+    out.print(f"    {variant.says}")
+    if variant.expected is None:
+        out.print("    expected: proved")
+        return
+    expected = variant.expected
+    out.print(f"    expected: breaks {', '.join(expected.breaks)}")
+    for origin, actions in (("init", expected.from_init), ("pass", expected.from_pass)):
+        out.print(f"      --from {origin}, {len(actions)}: {', '.join(actions)}")
+
+
+def _recompute(name: str) -> list[str]:
+    """What is not as expected of this variant."""
+    variant = VARIANTS[name]
+    proof = prove(variant.systems, CTI_SCOPE)
+    expected = variant.expected
+    differences = [f"not reachable: {name}" for name in proof.unreachable]
+    differences += [f"wrong lemma: {name}" for name in proof.false_lemmas]
+    differences += [
+        f"unknown: {o.obligation.label}" for o in proof.outcomes if o.verdict == "unknown"
+    ]
+    if expected is None:
+        if proof.verdict != "proved":
+            differences.append(f"expected to be proved, but {proof.verdict}")
+        return differences
+    if set(proof.refuted_clauses) != set(expected.breaks):
+        got = ", ".join(proof.refuted_clauses) or "nothing"
+        differences.append(f"expected to break {', '.join(expected.breaks)}, but breaks {got}")
+    origins: tuple[tuple[Start, tuple[str, ...]], ...] = (
+        ("init", expected.from_init),
+        ("pass", expected.from_pass),
+    )
+    for origin, actions in origins:
+        found = shortest(variant.system, scopes_up_to(4, 3, 2), origin)
+        got_actions = () if found is None else found.actions
+        if got_actions != actions:
+            differences.append(
+                f"--from {origin}: expected {', '.join(actions)}; got {', '.join(got_actions)}"
+            )
+    return differences
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+@main.command("obligations")
+@click.option("--out", "folder", type=click.Path(path_type=Path, file_okay=False), required=True)
+@click.argument("variant", type=VariantName(), default=SPECIFIED.name)
+def obligations_command(folder: Path, variant: Variant) -> None:
+    """Write every obligation of VARIANT as an SMT-LIB 2 script; `unsat` means proved."""
+    from .checks.induction import obligations
+    from .checks.smtlib import scripts
+
+    written = 0
+    with _apology(USAGE):
+        folder.mkdir(parents=True, exist_ok=True)
+        for system in variant.systems:
+            for obligation in obligations(system):
+                for script in scripts(obligation):
+                    (folder / f"{script.name}.smt2").write_text(script.text, encoding="utf-8")
+                    written += 1
+    out.print(f"{written} scripts in {folder}")
+
+
+@main.command("counterexamples")
+@click.option("--check", is_flag=True, help="Write nothing; fail where a file is not as generated.")
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="By default, the vectors of the installed mmcache_conformance.",
+)
+def counterexamples_command(check: bool, folder: Path | None) -> None:
+    """Regenerate the conformance vectors, byte for byte.
+
+    Exit code: 0 done, or no drift; 1 drift; 2 usage; 3 unknown.
+    """
+    from .vectors.format import encode
+    from .vectors.generate import generate
+
+    folder = folder or _packaged_vectors()
+    with _apology(UNKNOWN), _workers() as executor:
+        vectors = {f"{v.id}.json": encode(v) for v in generate(executor)}
+    present = {p.name: p.read_bytes() for p in folder.glob("*.json")} if folder.is_dir() else {}
+    if check:
+        drifted = [n for n in sorted({*vectors, *present}) if vectors.get(n) != present.get(n)]
+        for name in drifted:
+            state = (
+                "differs"
+                if name in vectors and name in present
+                else ("missing" if name in vectors else "not generated any more")
+            )
+            out.print(f"✗ {folder / name}: {state}")
+        if drifted:
+            out.print("mend it: mmcache-spec counterexamples")
+        else:
+            out.print(f"✓ {len(vectors)} vectors, no drift")
+        sys.exit(1 if drifted else 0)
+    with _apology(USAGE):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in present.keys() - vectors.keys():
+            (folder / name).unlink()
+        for name, content in vectors.items():
+            (folder / name).write_bytes(content)
+    out.print(f"{len(vectors)} vectors in {folder}")
+
+
+def _packaged_vectors() -> Path:
+    found = find_spec("mmcache_conformance")
+    if found is None or not found.submodule_search_locations:
+        raise click.UsageError("mmcache_conformance is not installed; say where with --out")
+    return Path(found.submodule_search_locations[0]) / "vectors"
+
+
+@main.command("clauses")
+def clauses_command() -> None:
+    """Every clause: what it says, its formula, and the public reports it would have caught."""
+    for clause in CLAUSES.values():
+        out.print(f"{clause.id} {clause.name}")
+        out.print(f"    {clause.says}")
+        for system in SPECIFIED.systems:
+            for prop in system.stating(clause.id):
+                at = f"{prop.action}: " if hasattr(prop, "action") else ""
+                out.print(f"    {system.name}: {at}{formula(prop.formula)}")
+        if clause.reports:
+            out.print(f"    reports: {', '.join(clause.reports)}")
+
+
+# --- shared ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _apology(code: int) -> Iterator[None]:
+    """What may go wrong below, in words instead of a traceback."""
+    try:
+        yield
+    except NoVerdict as error:
+        err.print(f"unknown: {error}")
+        sys.exit(UNKNOWN)
+    except Disagreement as error:
+        err.print(f"the solver and the interpreter disagree; this is a defect of mmcache: {error}")
+        sys.exit(UNKNOWN)
+    except OSError as error:
+        err.print(f"{error.filename}: {error.strerror}")
+        sys.exit(code)
+
+
+@contextmanager
+def _workers() -> Iterator[Executor]:
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+        yield executor

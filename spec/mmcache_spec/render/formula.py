@@ -1,0 +1,123 @@
+"""Terms as formulas, for people."""
+
+from __future__ import annotations
+
+from ..kernel.terms import Binder, Literal, Op, Symbol, Term
+
+__all__ = ["formula"]
+
+_LOOSE, _OR, _AND, _RELATION, _SUM, _TIGHT = range(6)
+
+_INFIX = {
+    "implies": ("⇒", _LOOSE),
+    "eq": ("=", _RELATION),
+    "lt": ("<", _RELATION),
+    "le": ("≤", _RELATION),
+    "add": ("+", _SUM),
+    "sub": ("−", _SUM),
+    "union": ("∪", _SUM),
+    "minus": ("∖", _SUM),
+}
+
+
+def formula(term: Term) -> str:
+    """The term in the notation of the docs; a prime marks the value after the action."""
+    return _show(term, _LOOSE)
+
+
+def _show(term: Term, context: int) -> str:
+    text, binding = _parts(term)
+    return f"({text})" if binding < context else text
+
+
+def _parts(term: Term) -> tuple[str, int]:
+    match term:
+        case Literal(value=value):
+            return str(value), _TIGHT
+        case Symbol(role="next", name=name):
+            return f"{name}′", _TIGHT
+        case Symbol(name=name):
+            return name, _TIGHT
+        case Binder():
+            return _binder(term)
+        case Op():
+            return _operator(term)
+    raise TypeError(f"not a term: {term!r}")
+
+
+def _binder(term: Binder) -> tuple[str, int]:
+    names = ", ".join(v.name for v in term.variables)
+    typed = ", ".join(f"{v.name}: {v.sort}" for v in term.variables)
+    body = _show(term.body, _LOOSE)
+    match term.name:
+        case "forall":
+            return f"∀ {typed}. {body}", _LOOSE
+        case "exists":
+            return f"∃ {typed}. {body}", _LOOSE
+        case "setof":
+            return f"{{ {names} | {body} }}", _TIGHT
+        case "mapof":
+            return f"[ {names} ↦ {body} ]", _TIGHT
+        case _:
+            assert term.value is not None
+            return f"max {{ {_show(term.value, _LOOSE)} | {body} }}", _TIGHT
+
+
+def _operator(term: Op) -> tuple[str, int]:
+    args = term.args
+    if term.name == "named":
+        if len(args) == 1:
+            return str(term.label), _TIGHT
+        left, right = (_show(a, _SUM) for a in args[1:])
+        return f"{left} {term.label} {right}", _RELATION
+    if term.name in _INFIX:
+        symbol, binding = _INFIX[term.name]
+        if term.name == "eq" and args[0].sort.name == "Bool":
+            return f"{_show(args[0], _AND)} ⇔ {_show(args[1], _AND)}", _LOOSE
+        return f"{_show(args[0], binding)} {symbol} {_show(args[1], binding + 1)}", binding
+    match term.name:
+        case "and":
+            return (
+                (" ∧ ".join(_show(a, _AND + 1) for a in args), _AND) if args else ("true", _TIGHT)
+            )
+        case "or":
+            return (" ∨ ".join(_show(a, _OR + 1) for a in args), _OR) if args else ("false", _TIGHT)
+        case "not" if isinstance(args[0], Op) and args[0].name == "member":
+            return _membership(args[0], "∉"), _RELATION
+        case "not" if isinstance(args[0], Op) and args[0].name == "eq":
+            left, right = (_show(a, _SUM) for a in args[0].args)
+            return f"{left} ≠ {right}", _RELATION
+        case "not":
+            return f"¬{_show(args[0], _TIGHT)}", _TIGHT
+        case "ite":
+            condition, then, otherwise = (_show(a, _LOOSE) for a in args)
+            return f"if {condition} then {then} else {otherwise}", _LOOSE
+        case "member":
+            return _membership(term, "∈"), _RELATION
+        case "insert":
+            return f"{_show(args[0], _SUM)} ∪ {{{_tuple(args[1:])}}}", _SUM
+        case "remove":
+            return f"{_show(args[0], _SUM)} ∖ {{{_tuple(args[1:])}}}", _SUM
+        case "empty":
+            return "∅", _TIGHT
+        case "get":
+            return f"{_show(args[0], _TIGHT)}[{_show(args[1], _LOOSE)}]", _TIGHT
+        case "put":
+            table, key, value = (_show(a, _LOOSE) for a in args)
+            return f"{table}[{key} ↦ {value}]", _TIGHT
+        case "total":
+            assert term.function is not None
+            return f"Σ {term.function.name}({_show(args[0], _LOOSE)})", _TIGHT
+        case "apply":
+            assert term.function is not None
+            return f"{term.function.name}({_show(args[0], _LOOSE)})", _TIGHT
+    raise TypeError(f"no notation for {term.name!r}")
+
+
+def _tuple(terms: tuple[Term, ...]) -> str:
+    shown = ", ".join(_show(t, _LOOSE) for t in terms)
+    return shown if len(terms) == 1 else f"({shown})"
+
+
+def _membership(term: Op, symbol: str) -> str:
+    return f"{_tuple(term.args[1:])} {symbol} {_show(term.args[0], _SUM)}"

@@ -1,0 +1,174 @@
+"""A trace told to people: call, arguments, answer, the ledger before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..checks.bounded import Counterexample, Trace
+from ..checks.induction import CTI, Outcome
+from ..interpreter import Call, State, Step, World
+from ..model.clauses import CLAUSES
+
+__all__ = ["as_json", "call_text", "cti_story", "ledger_text", "story"]
+
+NAMES = {"allocate_again": "allocate"}
+INDENT = " " * 5
+
+
+def story(trace: Trace) -> Iterator[str]:
+    """The trace, line by line."""
+    yield world_text(trace.world)
+    yield ""
+    if trace.origin == "pass":
+        yield "  The pass starts with"
+    else:
+        yield "  Start"
+    yield INDENT + ledger_text(trace.world, trace.start)
+    for number, step in enumerate(trace.steps, 1):
+        yield from _step(number, step, trace.world)
+    if isinstance(trace, Counterexample):
+        for clause in trace.clauses:
+            yield f"  ✗  {clause} {CLAUSES[clause].name}"
+            yield INDENT + CLAUSES[clause].says
+        yield from _consequence(trace)
+
+
+def cti_story(outcome: Outcome) -> Iterator[str]:
+    """A counterexample to induction: one step out of a state that all invariants allow."""
+    claim, cti = outcome.obligation.claim, outcome.cti
+    assert isinstance(cti, CTI)
+    clause = f"{claim.clause} " if claim.clause else ""
+    yield f"✗ {outcome.obligation.label}"
+    yield f"  Every invariant allows the state before; the state after breaks {clause}{claim.name}."
+    yield "  " + world_text(cti.world)
+    yield f"{INDENT}before  {ledger_text(cti.world, cti.step.before)}"
+    yield f"{INDENT}call    {call_text(cti.step.call, cti.world)}{_answer(cti.step)}"
+    yield f"{INDENT}after   {ledger_text(cti.world, cti.step.after)}"
+
+
+def world_text(world: World) -> str:
+    """Capacity, sizes and requests in one line, in embeddings."""
+    size, hash_of = world.functions["size"], world.functions["hash_of"]
+    sizes = ", ".join(f"{h} = {size[h]}" for h in world.universe["Hash"])
+    requests = ", ".join(
+        f"{r} = [{', '.join(hash_of[i] for i in _inputs_of(r, world))}]"
+        for r in world.universe["Request"]
+    )
+    parts = [f"capacity {world.constants['capacity']}"]
+    parts += [f"sizes {sizes}"] if sizes else []
+    parts += [f"requests {requests}"] if requests else []
+    return "  World: " + "; ".join(parts)
+
+
+def _inputs_of(request: str, world: World) -> list[str]:
+    owner, position = world.functions["owner"], world.functions["position"]
+    mine = (i for i in world.universe["Input"] if owner[i] == request)
+    return sorted(mine, key=position.__getitem__)
+
+
+def call_text(call: Call, world: World) -> str:
+    """The call as Python writes it, with the item's hash for the reader."""
+    given = dict(call.arguments)
+    arguments = []
+    if "input" in given:
+        i = given.pop("input")
+        request = world.functions["owner"][i]
+        arguments += [request, str(_inputs_of(request, world).index(i))]
+    arguments += [given.pop("request")] if "request" in given else []
+    arguments += [f"{_short(name)}={value}" for name, value in given.items()]
+    text = f"{NAMES.get(call.action, call.action)}({', '.join(arguments)})"
+    if "input" in call.arguments:
+        text += f"  [{world.functions['hash_of'][call.arguments['input']]}]"
+    return text
+
+
+def _short(name: str) -> str:
+    return {"encoder_compute_budget": "budget", "num_embeds_to_schedule": "pending"}[name]
+
+
+def ledger_text(world: World, state: State) -> str:
+    """The ledger in one line."""
+    if "outstanding" in state:
+        charged = ", ".join(sorted(i for (i,) in state["outstanding"])) or "–"
+        return (
+            f"charged {charged}   this pass {_set(state['allocated'])}   "
+            f"to report {_set(state['to_free'])}   free slots {state['free_slots']}"
+        )
+    references: dict[str, list[str]] = {}
+    for h, r in sorted(state["references"]):
+        references.setdefault(h, []).append(r)
+    cached = [
+        f"{h}({', '.join(references[h])})" if h in references else h
+        for (h,) in sorted(state["cached"])
+    ]
+    order = sorted((h for (h,) in state["freeable"]), key=state["since"].__getitem__)
+    return (
+        f"cached {', '.join(cached) or '–'}   freeable {', '.join(order) or '–'}   "
+        f"evicted {_set(state['freed'])}   free slots {state['free_slots']}   "
+        f"freeable slots {state['freeable_slots']}   worker {_set(state['worker'])}"
+    )
+
+
+def _set(members: frozenset[tuple[str]]) -> str:
+    return ", ".join(sorted(h for (h,) in members)) or "–"
+
+
+def _answer(step: Step) -> str:
+    if step.result is None:
+        return ""
+    if isinstance(step.result, frozenset):
+        return f" → [{', '.join(sorted(h for (h,) in step.result))}]"
+    return f" → {step.result}"
+
+
+def _step(number: int, step: Step, world: World) -> Iterator[str]:
+    yield f"{number:3}  {call_text(step.call, world)}{_answer(step)}"
+    yield INDENT + ledger_text(world, step.after)
+
+
+def _consequence(trace: Counterexample) -> Iterator[str]:
+    last = trace.steps[-1]
+    if "L1" in trace.clauses:
+        live = sorted(h for (h,) in last.result if (h,) in last.before["cached"])
+        yield (
+            f"{INDENT}The worker is told to drop {', '.join(live)}, which the ledger counts as "
+            "cached: the next request that hits it finds no tensor."
+        )
+
+
+def as_json(trace: Trace) -> dict[str, Any]:
+    """The trace as data: sets sorted, elements by name."""
+    found = {
+        "origin": trace.origin,
+        "length": trace.length,
+        "actions": list(trace.actions),
+        "world": {
+            "universe": {k: list(v) for k, v in trace.world.universe.items()},
+            "constants": dict(trace.world.constants),
+            "functions": {k: dict(v) for k, v in trace.world.functions.items()},
+        },
+        "start": _state(trace.start),
+        "steps": [
+            {
+                "action": step.call.action,
+                "arguments": dict(step.call.arguments),
+                "returns": _plain(step.result),
+                "after": _state(step.after),
+            }
+            for step in trace.steps
+        ],
+    }
+    if isinstance(trace, Counterexample):
+        found["breaks"] = [{"clause": p.clause, "property": p.name} for p in trace.broken]
+    return found
+
+
+def _state(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in state.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(x[0] if len(x) == 1 else list(x) for x in value)
+    return dict(value) if isinstance(value, Mapping) else value
