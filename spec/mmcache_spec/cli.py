@@ -100,7 +100,7 @@ def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
         "vacuity": {
             "reachable": [name for name, trace in proof.witnesses.items() if trace is not None],
             "unreachable": list(proof.unreachable),
-            "false_lemmas": list(proof.false_lemmas),
+            "false_lemmas": [formula(lemma) for lemma in proof.false_lemmas],
         },
     }
 
@@ -128,8 +128,8 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
             out.print(f"? {outcome.obligation.label}: neither proved nor refuted")
     for name in proof.unreachable:
         out.print(f"? vacuous: no reachable state in which {name}")
-    for name in proof.false_lemmas:
-        out.print(f"? wrong lemma about finite sets: {name}")
+    for lemma in proof.false_lemmas:
+        out.print(f"? wrong lemma about finite sets: {formula(lemma)}")
     out.print()
     out.print(_summary(proof))
 
@@ -267,7 +267,7 @@ def _recompute(name: str) -> list[str]:
     proof = prove(variant.systems, CTI_SCOPE)
     expected = variant.expected
     differences = [f"not reachable: {name}" for name in proof.unreachable]
-    differences += [f"wrong lemma: {name}" for name in proof.false_lemmas]
+    differences += [f"wrong lemma: {formula(lemma)}" for lemma in proof.false_lemmas]
     differences += [
         f"unknown: {o.obligation.label}" for o in proof.outcomes if o.verdict == "unknown"
     ]

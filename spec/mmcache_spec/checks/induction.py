@@ -22,7 +22,7 @@ from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subter
 from ..translate.unbounded import Unbounded
 from .bounded import shortest
 
-__all__ = ["CTI", "Obligation", "Outcome", "Verdict", "decide", "obligations", "queries"]
+__all__ = ["CTI", "Obligation", "Outcome", "Verdict", "decide", "lemmas", "obligations", "queries"]
 
 Verdict = Literal["proved", "refuted", "unknown"]
 Kind = Literal["initiation", "consecution", "action"]
@@ -123,23 +123,40 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
         updates = action.updates
         assumed += [invariant.formula for invariant in system.invariants]
         assumed += list(action.guard.values())
-    used = {t.name for t in subterms(conjunct) if isinstance(t, Symbol) and t.role == "next"}
-    new = []
+    new = _equations(obligation, conjunct)
     for variable in system.variables:
-        if variable.name in updates and variable.name in used:
-            new.append(variable.next == updates[variable.name])
-        elif variable.name not in updates:
+        if variable.name not in updates:
             z.let(variable.next, variable)
     if action is not None and action.returns is not None:
         assumed.append(result(action.returns.sort) == action.returns)
-    if _speaks_of_amounts(obligation):
-        sources = [conjunct, *new, *(i.formula for i in system.invariants)]
-        assumed += measure_instances(sources)
-        if action is not None:
-            assumed += action.lemmas.get(obligation.claim.name, ())
+    assumed += _lemmas(obligation, conjunct)
     assertions = [z(term) for term in (*assumed, *new)]
     goal = z3.Not(z(conjunct))
     return [*assertions, *z.definitions, goal]
+
+
+def _equations(obligation: Obligation, conjunct: Term) -> list[Term]:
+    """The next values of those variables of which the conjunct speaks."""
+    action = obligation.action
+    effect = obligation.system.init if action is None else action.effect
+    used = {t.name for t in subterms(conjunct) if isinstance(t, Symbol) and t.role == "next"}
+    return [variable.next == value for variable, value in effect if variable.name in used]
+
+
+def lemmas(obligation: Obligation) -> Iterator[Term]:
+    """Every fact about finite sets that some query of the obligation is given."""
+    for conjunct in _conjuncts(_formula(obligation)):
+        yield from _lemmas(obligation, conjunct)
+
+
+def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
+    if not _speaks_of_amounts(obligation):
+        return []
+    claimed = [i.formula for i in obligation.system.invariants]
+    found = list(measure_instances([conjunct, *_equations(obligation, conjunct), *claimed]))
+    if obligation.action is not None:
+        found += obligation.action.lemmas.get(obligation.claim.name, ())
+    return found
 
 
 def _conjuncts(term: Term) -> Iterator[Term]:

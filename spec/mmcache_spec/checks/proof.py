@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import z3
 
 from ..kernel.system import Scope, TransitionSystem
+from ..kernel.terms import Term
 from .bounded import Trace
 from .induction import Obligation, Outcome, Verdict, decide, obligations
 from .vacuity import false_lemmas, reachability
@@ -23,7 +24,7 @@ class Proof:
     outcomes: tuple[Outcome, ...]
     witnesses: dict[str, Trace | None]
     """For each thing that must be able to happen, a path on which it does."""
-    false_lemmas: tuple[str, ...]
+    false_lemmas: tuple[Term, ...]
     seconds: float
 
     @property
@@ -56,7 +57,7 @@ def prove(
     started = time.perf_counter()
     outcomes: list[Outcome] = []
     witnesses: dict[str, Trace | None] = {}
-    wrong: list[str] = []
+    wrong: list[Term] = []
     for system in systems:
         for obligation in obligations(system):
             on_each(obligation)

@@ -46,6 +46,7 @@ def cvc5_says(script: Script, timeout_ms: int) -> str:
     manager = cvc5.TermManager()
     solver = cvc5.Solver(manager)
     solver.setOption("tlimit-per", str(timeout_ms))
+    solver.setOption("enum-inst", "true")
     parser: Any = cvc5.InputParser(solver)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, script.text, script.name)
     answer = "unknown"

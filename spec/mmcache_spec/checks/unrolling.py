@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import z3
@@ -136,7 +137,7 @@ class Unrolling:
         for sort in self.scope.interchangeable:
             elements = self.scope.universe[sort]
             now = self._mentions(sort)
-            for earlier, later in zip(elements, elements[1:], strict=False):
+            for earlier, later in pairwise(elements):
                 known = self._seen.get(earlier, False)
                 self._assume(z3.Or(negation(now[later]), known, False))
             for x in elements:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import z3
 
 from ..kernel.goals import vacuity_goals
-from ..kernel.lemmas import measure_instances
 from ..kernel.system import Scope, TransitionSystem
-from ..kernel.terms import Term
-from ..translate.finite import Finite, Names, negation
+from ..kernel.terms import Term, alpha_form
+from ..translate.finite import Finite, Names
 from .bounded import Trace, witnesses
+from .induction import lemmas, obligations
 
 __all__ = ["false_lemmas", "lemmas_of", "reachability"]
 
@@ -21,30 +19,27 @@ def reachability(system: TransitionSystem, scope: Scope, bound: int = 4) -> dict
     return witnesses(system, scope, tuple(vacuity_goals(system)), bound)
 
 
-def lemmas_of(system: TransitionSystem) -> Iterator[tuple[str, Term]]:
-    """Every fact about finite sets that some proof of this system is given."""
-    for action in system.actions:
-        for name, terms in action.lemmas.items():
-            for term in terms:
-                yield f"{action.name}, {name}", term
-        for term in measure_instances(action.updates.values()):
-            yield f"{action.name}, sums", term
+def lemmas_of(system: TransitionSystem) -> list[Term]:
+    """Every fact about finite sets that some proof of this system is given, once."""
+    found = (lemma for obligation in obligations(system) for lemma in lemmas(obligation))
+    return list({alpha_form(lemma)[0]: lemma for lemma in found}.values())
 
 
-def false_lemmas(system: TransitionSystem, scope: Scope) -> list[str]:
+def false_lemmas(system: TransitionSystem, scope: Scope) -> list[Term]:
     """The lemmas that are wrong of some sets within the scope. There must be none."""
+    finite = Finite(scope.universe)
+    finite.declare(system.constants, system.functions)
+    before = {v.name: finite.fresh(v.name, v.sort) for v in system.variables}
+    after = {v.name: finite.fresh(f"{v.name}'", v.sort) for v in system.variables}
+    parameters = {p.name: p for action in system.actions for p in action.parameters}
+    given = {name: finite.fresh(name, p.sort) for name, p in parameters.items()}
+    names = Names(before, after, given)
+    solver = z3.Solver()
+    for axiom in system.axioms:
+        solver.add(finite(axiom.formula, Names()))
     wrong = []
-    for name, lemma in lemmas_of(system):
-        finite = Finite(scope.universe)
-        finite.declare(system.constants, system.functions)
-        state = {v.name: finite.fresh(v.name, v.sort) for v in system.variables}
-        (action,) = (a for a in system.actions if name.startswith(f"{a.name}, "))
-        given = {p.name: finite.fresh(p.name, p.sort) for p in action.parameters}
-        solver = z3.Solver()
-        for axiom in system.axioms:
-            solver.add(finite(axiom.formula, Names()))
-        solver.add(negation(finite(lemma, Names(before=state, arguments=given))))
-        solver.add(*finite.constraints)
-        if solver.check() != z3.unsat:
-            wrong.append(name)
+    for lemma in lemmas_of(system):
+        contrary = z3.Not(z3.And(finite(lemma, names), True))
+        if solver.check(*finite.constraints, contrary) != z3.unsat:
+            wrong.append(lemma)
     return wrong
