@@ -365,8 +365,14 @@ def _packaged_vectors() -> Path:
 
 
 @main.command("clauses")
-def clauses_command() -> None:
+@click.option("--markdown", is_flag=True, help="The whole reference page, as in docs/clauses.md.")
+def clauses_command(markdown: bool) -> None:
     """Every clause: what it says, its formula, and the public reports it would have caught."""
+    if markdown:
+        from .render.reference import reference_page
+
+        print(reference_page(), end="")
+        return
     for clause in CLAUSES.values():
         out.print(f"{clause.id} {clause.name}")
         out.print(f"    {clause.says}")

@@ -157,7 +157,7 @@ def can_allocate(design: LedgerDesign) -> Action:
         return since[k] < since[g] if design.evicts == "newest" else since[g] < since[k]
 
     def ahead_of(k: Term) -> Term:
-        return setof(HASH, lambda g: victims.has(g) & goes_before(g, k))
+        return setof(HASH, lambda x: victims.has(x) & goes_before(x, k))
 
     next_in_line = has_greatest if design.evicts == "newest" else has_least
     evicts = TRUE if design.refusal == "evicts" else admitted
@@ -395,7 +395,7 @@ def _eviction() -> Term:
     gone = named("gone", cached.minus(cached.next))
 
     def was_still_needed(k: Term) -> Term:
-        older = setof(HASH, lambda g: freeable.has(g) & (since[g] < since[k]))
+        older = setof(HASH, lambda x: freeable.has(x) & (since[x] < since[k]))
         return gone.has(k).implies(free_slots + total(older, size) < need)
 
     def stays_only_if_younger(k: Term, g: Term) -> Term:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..kernel.terms import Binder, Literal, Op, Symbol, Term
 
-__all__ = ["formula"]
+__all__ = ["formula", "lines", "names_in"]
 
 _LOOSE, _OR, _AND, _RELATION, _SUM, _TIGHT = range(6)
 
@@ -23,6 +23,30 @@ _INFIX = {
 def formula(term: Term) -> str:
     """The term in the notation of the docs; a prime marks the value after the action."""
     return _show(term, _LOOSE)
+
+
+def lines(term: Term) -> list[str]:
+    """The formula, a line for each conjunct."""
+    if isinstance(term, Op) and term.name == "and" and len(term.args) > 1:
+        first, *others = (_show(a, _AND + 1) for a in term.args)
+        return [f"  {first}", *(f"∧ {other}" for other in others)]
+    return [formula(term)]
+
+
+def names_in(term: Term) -> dict[str, Term]:
+    """The abbreviations that the formula uses, and what they stand for; inner ones last."""
+    found: dict[str, Term] = {}
+    parts: tuple[Term, ...] = ()
+    if isinstance(term, Op) and term.name == "named" and len(term.args) == 1:
+        found[str(term.label)] = term.args[0]
+        parts = term.args
+    elif isinstance(term, Op):
+        parts = term.args[1:] if term.name == "named" else term.args
+    elif isinstance(term, Binder):
+        parts = (term.body,) if term.value is None else (term.body, term.value)
+    for part in parts:
+        found.update(names_in(part))
+    return found
 
 
 def _show(term: Term, context: int) -> str:
@@ -74,7 +98,10 @@ def _operator(term: Op) -> tuple[str, int]:
         symbol, binding = _INFIX[term.name]
         if term.name == "eq" and args[0].sort.name == "Bool":
             return f"{_show(args[0], _AND)} ⇔ {_show(args[1], _AND)}", _LOOSE
-        return f"{_show(args[0], binding)} {symbol} {_show(args[1], binding + 1)}", binding
+        to_the_right = term.name == "implies"
+        left = _show(args[0], binding + 1 if to_the_right else binding)
+        right = _show(args[1], binding if to_the_right else binding + 1)
+        return f"{left} {symbol} {right}", binding
     match term.name:
         case "and":
             return (
