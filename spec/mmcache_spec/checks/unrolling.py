@@ -76,8 +76,10 @@ class Unrolling:
             for element, value in values.items():
                 finite.functions[name][element] = value if isinstance(value, int) else {value: True}
         for name, least in scope.at_least.items():
-            for value in finite.functions[name].values():
-                self._assume(value >= least)
+            if name in finite.constants:
+                self._assume(finite.constants[name] >= least)
+            else:
+                self._assume(*(value >= least for value in finite.functions[name].values()))
         for axiom in self.system.axioms:
             self._assume(finite(axiom.formula, Names()))
 
@@ -211,7 +213,8 @@ class Unrolling:
         """Everything that a model chooses, in the order in which to make it small."""
         pins = []
         for constant in self.system.constants:
-            pins.append(Pin((self.finite.constants[constant.name],), 0))
+            least = self.scope.at_least.get(constant.name, 0)
+            pins.append(Pin((self.finite.constants[constant.name],), least))
         for function in self.system.functions:
             if function.range == INT and function.name not in self.scope.fixed:
                 least = self.scope.at_least.get(function.name, 0)
@@ -269,6 +272,8 @@ class Unrolling:
     def _pins(self, value: Value, sort: Sort) -> list[Pin]:
         if sort == INT:
             return [Pin((value,), 0)]
+        if sort == BOOL:
+            return [Pin((negation(value), value))]
         if isinstance(sort, SetSort):
             return [Pin((negation(m), m)) for m in value.values()]
         if isinstance(sort, MapSort):

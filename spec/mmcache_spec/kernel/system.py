@@ -93,7 +93,7 @@ class Scope:
     fixed: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
     """Functions whose values do not matter, so that the search need not choose them."""
     at_least: Mapping[str, int] = field(default_factory=dict)
-    """Lower bounds for the values of functions, for the sake of readable examples."""
+    """Lower bounds for constants and the values of functions, for the sake of readable examples."""
     interchangeable: tuple[str, ...] = ()
     """The sorts whose elements nothing fixed tells apart."""
 

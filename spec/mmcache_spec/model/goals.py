@@ -124,7 +124,7 @@ LEDGER_GOALS = (
         "a hash that was evicted in this pass is allocated",
         "allocate",
         lg.freed.has(h),
-        about=("L1", "L3"),
+        about=("L1",),
     ),
     Goal("exact room", "allocate", (size(h) == lg.free_slots) & (size(h) > 1), about=("L3",)),
     Goal(
@@ -204,7 +204,7 @@ LEDGER_GOALS = (
         "the report names one hash and leaves out another",
         "get_freed_mm_hashes",
         ~told.is_empty() & exists(HASH, lambda k: lg.freed.has(k) & lg.cached.has(k)),
-        about=("L1", "L2"),
+        about=("L1",),
     ),
     Goal(
         "reset with references, freeable and freed hashes",

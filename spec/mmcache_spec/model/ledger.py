@@ -19,6 +19,7 @@ from ..kernel.terms import (
     TRUE,
     MapSort,
     SetSort,
+    Symbol,
     Term,
     all_of,
     empty,
@@ -144,10 +145,11 @@ def check_and_update_cache() -> Action:
     )
 
 
-def can_allocate(design: LedgerDesign) -> Action:
+def can_allocate(design: LedgerDesign, pending: Term = pending) -> Action:
     """Admission; makes room by evicting, oldest first, and no more than it must.
 
-    The caller asks only after `check_and_update_cache` has missed.
+    The caller asks only after `check_and_update_cache` has missed. `pending` is what this pass has
+    been promised already.
     """
     need = size(h) + pending
     admitted = named("admitted", all_of(size(h) <= budget, need <= freeable_slots))
@@ -170,7 +172,7 @@ def can_allocate(design: LedgerDesign) -> Action:
     )
     return Action(
         "can_allocate",
-        parameters=(i, budget, pending),
+        parameters=(i, budget, *((pending,) if isinstance(pending, Symbol) else ())),
         guard={
             "missed": ~cached.has(h),
             "budget_not_negative": budget >= 0,
@@ -390,7 +392,7 @@ STRENGTHENING = (
 )
 
 
-def _eviction() -> Term:
+def _eviction(pending: Term) -> Term:
     need = size(h) + pending
     gone = named("gone", cached.minus(cached.next))
 
@@ -416,39 +418,66 @@ def _initial_again() -> Term:
 
 told = result(SetSort.of(HASH))
 
+
+def report_claims(action: str) -> tuple[ActionProperty, ...]:
+    """L1 and L2, of the action that reports."""
+    return (
+        ActionProperty(
+            "report_disjoint_from_cached",
+            action,
+            forall(HASH, lambda h: ~(told.has(h) & cached.has(h))),
+            "L1",
+        ),
+        ActionProperty(
+            "report_complete_and_cleared",
+            action,
+            all_of(
+                forall(HASH, lambda h: (evicted.has(h) & ~cached.has(h)).implies(told.has(h))),
+                told.subset_of(evicted),
+                freed.next.is_empty(),
+            ),
+            "L2",
+        ),
+    )
+
+
+def admission_claims(action: str, pending: Term = pending) -> tuple[ActionProperty, ...]:
+    """L6 and L7, of the action that admits."""
+    return (
+        ActionProperty("eviction_is_oldest_first_and_minimal", action, _eviction(pending), "L6"),
+        ActionProperty(
+            "eviction_never_runs_dry",
+            action,
+            result(BOOL).implies(free_slots.next >= size(h) + pending),
+            "L6",
+        ),
+        ActionProperty(
+            "admission_is_exact",
+            action,
+            all_of(
+                result(BOOL).iff(all_of(size(h) <= budget, size(h) + pending <= freeable_slots)),
+                result(BOOL) | unchanged(),
+            ),
+            "L7",
+        ),
+    )
+
+
+def hit_claims(action: str) -> tuple[ActionProperty, ...]:
+    """L11, of the action that looks up."""
+    holds = held.next.has(i) & references.next.has(h, owner(i))
+    exact = all_of(result(BOOL).iff(cached.has(h)), ite(result(BOOL), holds, unchanged()))
+    return (ActionProperty("hit_is_exact", action, exact, "L11"),)
+
+
+def reset_claims(action: str) -> tuple[ActionProperty, ...]:
+    """L10, of the action that resets."""
+    return (ActionProperty("reset_is_initial", action, _initial_again(), "L10"),)
+
+
 CALL_CLAIMS = (
-    ActionProperty(
-        "report_disjoint_from_cached",
-        "get_freed_mm_hashes",
-        forall(HASH, lambda h: ~(told.has(h) & cached.has(h))),
-        "L1",
-    ),
-    ActionProperty(
-        "report_complete_and_cleared",
-        "get_freed_mm_hashes",
-        all_of(
-            forall(HASH, lambda h: (evicted.has(h) & ~cached.has(h)).implies(told.has(h))),
-            told.subset_of(evicted),
-            freed.next.is_empty(),
-        ),
-        "L2",
-    ),
-    ActionProperty("eviction_is_oldest_first_and_minimal", "can_allocate", _eviction(), "L6"),
-    ActionProperty(
-        "eviction_never_runs_dry",
-        "can_allocate",
-        result(BOOL).implies(free_slots.next >= size(h) + pending),
-        "L6",
-    ),
-    ActionProperty(
-        "admission_is_exact",
-        "can_allocate",
-        all_of(
-            result(BOOL).iff(all_of(size(h) <= budget, size(h) + pending <= freeable_slots)),
-            result(BOOL) | unchanged(),
-        ),
-        "L7",
-    ),
+    *report_claims("get_freed_mm_hashes"),
+    *admission_claims("can_allocate"),
     ActionProperty(
         "release_is_idempotent",
         "free_encoder_input",
@@ -461,16 +490,8 @@ CALL_CLAIMS = (
         exists(INPUT, lambda j: held.has(j) & (owner(j) == r)) | unchanged(),
         "L9",
     ),
-    ActionProperty("reset_is_initial", "reset", _initial_again(), "L10"),
-    ActionProperty(
-        "hit_is_exact",
-        "check_and_update_cache",
-        all_of(
-            result(BOOL).iff(cached.has(h)),
-            ite(result(BOOL), held.next.has(i) & references.next.has(h, owner(i)), unchanged()),
-        ),
-        "L11",
-    ),
+    *reset_claims("reset"),
+    *hit_claims("check_and_update_cache"),
 )
 
 

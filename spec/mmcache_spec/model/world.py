@@ -67,7 +67,7 @@ def scope(hashes: int, requests: int, items: int) -> Scope:
             "position": {i: p for i, (_, p) in inputs.items()},
             "inputs_of": dict.fromkeys(rs, items),
         },
-        at_least={"size": 1},
+        at_least={"capacity": 1, "size": 1},
         interchangeable=("Hash", "Request"),
     )
 

@@ -37,9 +37,9 @@ def _page() -> Iterator[str]:
     yield ""
     yield "*Generated from the definitions by `mmcache-spec clauses --markdown`. Do not edit.*"
     yield ""
-    yield "A prime marks the value after the call; `result` is what the call returns; `where` explains"
-    yield "an abbreviation. Everything on this page is proved for any number of hashes, requests and"
-    yield "inputs, any sizes and any capacity."
+    yield "A prime marks the value after the call; `result` is what the call returns; `where`"
+    yield "explains an abbreviation. Everything here is proved for any number of hashes, requests"
+    yield "and inputs, any sizes and any capacity."
     yield ""
     yield "## The clauses"
     for clause in CLAUSES.values():

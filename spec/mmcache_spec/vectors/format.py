@@ -206,6 +206,8 @@ def decode(content: bytes, source: str) -> Vector:
         header: Any = msgspec.json.decode(content)
     except msgspec.DecodeError as error:
         raise VectorError(f"{source}: not JSON: {error}") from None
+    except RecursionError:
+        raise VectorError(f"{source}: not a vector: nested too deeply") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise VectorError(f'{source}: at $.format: not a vector; it should say "{FORMAT}"')
     version = header.get("format_version")

@@ -1,0 +1,99 @@
+"""The clauses of the specification, as far as a report names them: id, name, one sentence.
+
+A copy of what the specification says, because running vectors must not import it; a test compares
+the two.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["CLAUSES", "Clause", "clause"]
+
+
+class Clause(NamedTuple):
+    id: str
+    name: str
+    says: str
+
+
+CLAUSES = {
+    clause.id: clause
+    for clause in (
+        Clause(
+            "L1",
+            "report_disjoint_from_cached",
+            "A hash in the report is not cached when it is reported.",
+        ),
+        Clause(
+            "L2",
+            "report_complete_and_cleared",
+            "Every hash evicted since the last report and still absent is in the report, "
+            "and nothing else is; a second read is empty.",
+        ),
+        Clause(
+            "L3",
+            "free_slots_conserved",
+            "Free slots are the capacity less the sizes of the cached hashes, and never negative.",
+        ),
+        Clause(
+            "L4",
+            "freeable_slots_conserved",
+            "Freeable slots are the free slots and the sizes of the freeable hashes.",
+        ),
+        Clause(
+            "L5",
+            "freeable_iff_unreferenced",
+            "A hash is freeable exactly when it is cached and no request references it.",
+        ),
+        Clause(
+            "L6",
+            "eviction_is_oldest_first_and_minimal",
+            "Eviction takes the longest-unreferenced hashes, no more than needed, and never"
+            " fails for want of one.",
+        ),
+        Clause(
+            "L7",
+            "admission_is_exact",
+            "can_allocate is true iff the size is within the compute budget and size + "
+            "pending fits the freeable slots; a refusal changes nothing.",
+        ),
+        Clause(
+            "L8",
+            "reference_until_last_occurrence",
+            "A request that uses a hash at several positions holds its reference until the "
+            "last is freed.",
+        ),
+        Clause(
+            "L9",
+            "release_is_idempotent",
+            "Freeing the same input or request again changes nothing.",
+        ),
+        Clause(
+            "L10",
+            "reset_is_initial",
+            "reset gives the initial ledger, so late releases after it change nothing.",
+        ),
+        Clause(
+            "L11",
+            "hit_is_exact",
+            "check_and_update_cache is true iff the hash is cached, and then the position "
+            "holds a reference; a miss changes nothing.",
+        ),
+        Clause(
+            "E1",
+            "credit_once",
+            "Encoder-decoder: an allocation is credited back once.",
+        ),
+        Clause(
+            "E2",
+            "notice_after_the_step",
+            "Encoder-decoder: a hash is reported one pass after its allocation, exactly once.",
+        ),
+    )
+}
+
+
+def clause(id: str) -> Clause:
+    """The clause; one that this suite does not know has only its id."""
+    return CLAUSES.get(id, Clause(id, id, ""))

@@ -1,0 +1,176 @@
+"""The command `mmcache-conformance`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from mmcache_spec.vectors.format import Vector
+
+    from .results import TargetReport
+
+__all__ = ["main"]
+
+_vectors_option = click.option(
+    "--vectors",
+    "directory",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Take the vectors of this directory instead of those that come with the package.",
+)
+_select_option = click.option(
+    "-k",
+    "expression",
+    metavar="EXPR",
+    help="Only the vectors that EXPR selects: clause ids, parts of names, and, or, not, brackets.",
+)
+
+
+def main() -> NoReturn:
+    """The entry point. Whatever goes wrong, a user sees a sentence and an exit code."""
+    try:
+        cli.main(prog_name="mmcache-conformance")
+    except Exception as error:
+        from .errors import describe_exception
+
+        click.echo(f"internal error, please report it: {describe_exception(error)}", err=True)
+        sys.exit(3)
+    sys.exit(0)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="mmcache-spec")
+def cli() -> None:
+    """Does an implementation of the multimodal encoder cache do what the specification says?"""
+
+
+@cli.command()
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@_select_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--quiet", "-q", is_flag=True, help="One line a failure, and the summary.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first vector that fails.")
+@_vectors_option
+@click.pass_context
+def run(
+    context: click.Context,
+    targets: tuple[str, ...],
+    expression: str | None,
+    as_json: bool,
+    quiet: bool,
+    fail_fast: bool,
+    directory: Path | None,
+) -> None:
+    """Run the vectors against every TARGET.
+
+    \b
+    TARGET is one of
+      reference             the reference implementation (the default)
+      module:Class          any class that can be imported, also from here;
+                            module:Class,module:Class adds the manager for
+                            encoder-decoder models
+      vllm                  the vLLM that is installed
+      vllm:PATH             an encoder_cache_manager.py, a checkout or a wheel
+      vllm:VERSION          a released vLLM, such as vllm:0.33.0
+
+    \b
+    The exit code is 0 if everything passed, 1 if something failed, 2 if the
+    command cannot be understood, 3 if a target could not be started.
+    """
+    from .errors import TargetSpecError
+    from .runner import exit_code, run_target, summarise
+    from .targets import REFERENCE, open_target
+
+    try:
+        opened = [open_target(spec) for spec in targets or (REFERENCE,)]
+    except TargetSpecError as error:
+        raise click.UsageError(str(error)) from None
+    vectors = _selected(directory, expression)
+    reports: list[TargetReport] = []
+    for target in opened:
+        # What a class prints is no part of our output.
+        with contextlib.redirect_stdout(sys.stderr):
+            report = run_target(target, vectors, fail_fast=fail_fast, directory=directory)
+        reports.append(report)
+        if fail_fast and exit_code(reports) != 0:
+            break
+    if as_json:
+        from .results import encode_run
+
+        click.echo(encode_run(summarise(reports, len(vectors))), nl=False)
+    else:
+        from rich.console import Console
+
+        from .terminal import print_run
+
+        print_run(reports, vectors, Console(highlight=False), quiet=quiet)
+    context.exit(exit_code(reports))
+
+
+@cli.command(name="list")
+@_select_option
+@_vectors_option
+def list_vectors(expression: str | None, directory: Path | None) -> None:
+    """List the vectors, one a line: id, clauses, manager, number of steps."""
+    vectors = _selected(directory, expression)
+    rows = [(v.id, ",".join(v.clauses), v.manager, str(len(v.steps))) for v in vectors]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        click.echo("  ".join([*cells, row[3]]))
+
+
+@cli.command()
+@click.argument("vector_id")
+@_vectors_option
+def show(vector_id: str, directory: Path | None) -> None:
+    """Tell one vector as a story."""
+    from .story import vector_story
+
+    vectors = {vector.id: vector for vector in _selected(directory, None)}
+    begins = [id for id in vectors if id.startswith(vector_id)]
+    chosen = vector_id if vector_id in vectors else begins[0] if len(begins) == 1 else None
+    if chosen is None:
+        from difflib import get_close_matches
+
+        near = begins[:5] or get_close_matches(vector_id, vectors, n=3)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise click.UsageError(f"no vector {vector_id!r}{hint}")
+    click.echo(vector_story(vectors[chosen]), nl=False)
+
+
+@cli.command()
+@click.argument("what", type=click.Choice(["vector", "run"]), default="vector")
+def schema(what: str) -> None:
+    """Print a JSON Schema: of a vector file (the default), or of what run --json prints."""
+    import json
+
+    if what == "vector":
+        from mmcache_spec.vectors.format import json_schema as content
+    else:
+        from .results import run_schema as content
+    click.echo(json.dumps(content(), indent=2, sort_keys=True))
+
+
+def _selected(directory: Path | None, expression: str | None) -> tuple[Vector, ...]:
+    from mmcache_spec.vectors.format import VectorError
+
+    from .selection import SelectionError, parse_selection
+    from .suite import load_suite
+
+    try:
+        chosen = parse_selection(expression) if expression is not None else None
+        vectors = load_suite(directory)
+    except SelectionError as error:
+        raise click.BadParameter(str(error), param_hint="-k") from None
+    except VectorError as error:
+        raise click.UsageError(str(error)) from None
+    if chosen is not None:
+        vectors = tuple(vector for vector in vectors if chosen(vector))
+    if not vectors:
+        raise click.UsageError(f"no vector matches {expression!r}")
+    return vectors

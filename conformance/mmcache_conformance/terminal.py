@@ -1,0 +1,127 @@
+"""A run on a terminal: the failures as stories, then one table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mmcache_spec.vectors.format import Vector
+
+from .clauses import CLAUSES, clause
+from .results import Outcome, TargetReport, Verdict
+from .story import failure_story
+
+__all__ = ["print_run"]
+
+
+def print_run(
+    reports: Sequence[TargetReport],
+    vectors: Sequence[Vector],
+    console: Console,
+    *,
+    quiet: bool = False,
+) -> None:
+    """Everything that a person needs to know; if `quiet`, one line a failure and the table."""
+    by_id = {vector.id: vector for vector in vectors}
+    for report in reports:
+        for verdict in report.verdicts:
+            if verdict.outcome in {"fail", "error"}:
+                _print_failure(report, verdict, by_id[verdict.id], console, quiet=quiet)
+    started = [report for report in reports if report.implementation is not None]
+    across = _targets_across(started, console.width)
+    for first in range(0, len(started), across):
+        console.print(_table(started[first : first + across]))
+    for report in started:
+        _print_skips(report, console)
+    for report in reports:
+        if report.implementation is None:
+            console.print(Text.assemble((report.target, "bold"), " could not be started"))
+            _print_plain(f"  {report.reason}", console)
+
+
+def _print_failure(
+    report: TargetReport, verdict: Verdict, vector: Vector, console: Console, *, quiet: bool
+) -> None:
+    head = "FAIL" if verdict.outcome == "fail" else "ERROR"
+    title = Text.assemble((head, "bold red"), " ", (verdict.id, "bold"), f" on {report.target}")
+    if quiet:
+        title.append(f": {', '.join(verdict.clauses)}")
+    console.print(title, soft_wrap=True)
+    if not quiet and verdict.failure is not None:
+        _print_plain(failure_story(vector, verdict.failure), console)
+    elif verdict.failure is None:
+        _print_plain(f"the harness failed: {verdict.reason}\n", console)
+
+
+def _print_plain(text: str, console: Console) -> None:
+    console.print(Text(text), soft_wrap=True)
+
+
+_LEFT_COLUMNS = 30
+_WIDEST_HEADER = 30
+
+
+def _header(report: TargetReport) -> Text:
+    """The target; of a long one, its end."""
+    spec = report.target
+    return Text(spec if len(spec) <= _WIDEST_HEADER else "\u2026" + spec[1 - _WIDEST_HEADER :])
+
+
+def _targets_across(reports: Sequence[TargetReport], width: int) -> int:
+    """How many targets one table can show, side by side."""
+    widest = max((len(_header(report)) for report in reports), default=0)
+    return max(1, (width - _LEFT_COLUMNS) // (widest + 2))
+
+
+def _table(reports: Sequence[TargetReport]) -> Table:
+    """Clauses down, targets across. A vector of several clauses counts for each."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("clause", no_wrap=True)
+    table.add_column()
+    for report in reports:
+        table.add_column(_header(report), justify="right", no_wrap=True)
+    ids = {id: None for r in reports for v in r.verdicts for id in v.clauses}
+    order = {id: k for k, id in enumerate(CLAUSES)}
+    for id in sorted(ids, key=lambda id: (order.get(id, len(order)), id)):
+        counts = [Counter(v.outcome for v in r.verdicts if id in v.clauses) for r in reports]
+        table.add_row(id, _shortened(clause(id).name), *map(_passed_of_run, counts))
+    table.add_row()
+    totals = [report.count() for report in reports]
+    for outcome, word, style in _OUTCOMES:
+        if outcome == "pass" or any(total[outcome] for total in totals):
+            cells = (Text(str(n), style=style if n else "") for n in (t[outcome] for t in totals))
+            table.add_row(word, "", *cells)
+    table.add_row("seconds", "", *(f"{report.seconds:.2f}" for report in reports))
+    return table
+
+
+def _shortened(name: str) -> Text:
+    """Gives way to the results where the terminal is narrow."""
+    return Text(name, no_wrap=True, overflow="ellipsis")
+
+
+_OUTCOMES: tuple[tuple[Outcome, str, str], ...] = (
+    ("pass", "passed", "bold green"),
+    ("fail", "failed", "bold red"),
+    ("error", "harness errors", "bold red"),
+    ("skip", "skipped", "bold yellow"),
+)
+
+
+def _passed_of_run(counts: Counter[Outcome]) -> Text:
+    run = counts["pass"] + counts["fail"] + counts["error"]
+    if not run:
+        return Text("skipped" if counts["skip"] else "-", style="yellow")
+    return Text(f"{counts['pass']}/{run}", style="green" if counts["pass"] == run else "red")
+
+
+def _print_skips(report: TargetReport, console: Console) -> None:
+    reasons = Counter(v.reason for v in report.verdicts if v.outcome == "skip")
+    for reason, count in reasons.items():
+        _print_plain(f"{report.target}: {count} skipped: {reason}", console)
+    if reasons.total() == len(report.verdicts) > 0:
+        _print_plain(f"{report.target}: nothing was checked", console)
