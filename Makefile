@@ -1,5 +1,6 @@
 # Each target sets up what it needs: Python 3.11 or newer and make are enough.
 PYTHON ?= python3
+START := $(shell date +%s)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
@@ -25,7 +26,16 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	@touch $@
 
 prove: $(VENV)/.installed
-	@$(BIN)/python tests/tour.py
+	@$(BIN)/mmcache-spec prove
+	@echo
+	@$(BIN)/mmcache-spec refute unfiltered_report
+	@echo
+	@echo "The vectors made from such traces, on the reference:"
+	@$(BIN)/mmcache-conformance run --quiet reference
+	@echo "On the real managers of two vLLM releases, of which the first reports unfiltered:"
+	@$(BIN)/mmcache-conformance run --quiet vllm:0.27.1 vllm:0.33.0 || true
+	@echo
+	@echo "$$(( $$(date +%s) - $(START) )) s in all, installation included"
 
 test: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -q

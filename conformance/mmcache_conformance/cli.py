@@ -52,7 +52,7 @@ def cli() -> None:
 @click.argument("targets", nargs=-1, metavar="[TARGET]...")
 @_select_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--quiet", "-q", is_flag=True, help="One line a failure, and the summary.")
+@click.option("--quiet", "-q", is_flag=True, help="One line a target.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first vector that fails.")
 @_vectors_option
 @click.pass_context

@@ -25,12 +25,16 @@ def print_run(
     *,
     quiet: bool = False,
 ) -> None:
-    """Everything that a person needs to know; if `quiet`, one line a failure and the table."""
+    """Everything that a person needs to know; if `quiet`, one line a target."""
+    if quiet:
+        for report in reports:
+            console.print(_line(report), soft_wrap=True)
+        return
     by_id = {vector.id: vector for vector in vectors}
     for report in reports:
         for verdict in report.verdicts:
             if verdict.outcome in {"fail", "error"}:
-                _print_failure(report, verdict, by_id[verdict.id], console, quiet=quiet)
+                _print_failure(report, verdict, by_id[verdict.id], console)
     started = [report for report in reports if report.implementation is not None]
     across = _targets_across(started, console.width)
     for first in range(0, len(started), across):
@@ -43,17 +47,33 @@ def print_run(
             _print_plain(f"  {report.reason}", console)
 
 
+def _line(report: TargetReport) -> Text:
+    """What became of the vectors, and which clauses the failures are about."""
+    line = Text.assemble((f"{report.target:12}", "bold"), "  ")
+    if report.implementation is None:
+        return line.append(f"could not be started: {report.reason}")
+    total = report.count()
+    failing = {c for v in report.verdicts if v.outcome in {"fail", "error"} for c in v.clauses}
+    parts = [
+        Text(f"{total[outcome]} {word}", style=style)
+        for outcome, word, style in _OUTCOMES
+        if outcome == "pass" or total[outcome]
+    ]
+    line.append(Text(", ").join(parts))
+    if failing:
+        line.append(f"  ({', '.join(c for c in CLAUSES if c in failing)})")
+    return line
+
+
 def _print_failure(
-    report: TargetReport, verdict: Verdict, vector: Vector, console: Console, *, quiet: bool
+    report: TargetReport, verdict: Verdict, vector: Vector, console: Console
 ) -> None:
     head = "FAIL" if verdict.outcome == "fail" else "ERROR"
     title = Text.assemble((head, "bold red"), " ", (verdict.id, "bold"), f" on {report.target}")
-    if quiet:
-        title.append(f": {', '.join(verdict.clauses)}")
     console.print(title, soft_wrap=True)
-    if not quiet and verdict.failure is not None:
+    if verdict.failure is not None:
         _print_plain(failure_story(vector, verdict.failure), console)
-    elif verdict.failure is None:
+    else:
         _print_plain(f"the harness failed: {verdict.reason}\n", console)
 
 

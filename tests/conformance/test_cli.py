@@ -133,11 +133,18 @@ class TestText:
 
     def test_quiet(self, run) -> None:
         result = run("run", "conformance_engines:Unfiltered", "-q")
-        assert "on conformance_engines:Unfiltered: L1, L2\n" in result.output
-        assert "reproduce" not in result.output
+        (line,) = result.output.splitlines()
+        assert line.startswith("conformance_engines:Unfiltered")
+        assert " failed" in line
+        assert "(L1, L2)" in line
+
+    def test_quiet_says_why_a_target_could_not_be_started(self, run) -> None:
+        (line,) = run("run", "-q", "no_such_module:Class").output.splitlines()
+        assert "could not be started" in line
+        assert "no_such_module" in line
 
     def test_the_summary_counts_by_clause(self, run) -> None:
-        result = run("run", "conformance_engines:Hidden", RIGHT, "-q")
+        result = run("run", "conformance_engines:Hidden", RIGHT)
         rows = {
             line.split()[0]: line.split()[1:] for line in result.output.splitlines() if line.strip()
         }
@@ -152,7 +159,7 @@ class TestText:
         self, width: int, run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("COLUMNS", str(width))
-        output = run("run", "reference", *["conformance_engines:Attaches"] * 5, "-q").output
+        output = run("run", "reference", *["conformance_engines:Attaches"] * 5).output
         rows = [line for line in output.splitlines() if line.startswith("L10 ")]
         assert sum(row.count("1/1") for row in rows) == 6
         assert max(map(len, rows)) <= width

@@ -358,6 +358,7 @@ def dispatch(design: EngineDesign) -> Action:
     call = lg.get_freed_mm_hashes(design.ledger)
     assert call.returns is not None
     step = _worker_step(design, call.returns)
+    peak = _worker_step(design, told).peak
     return Action(
         "dispatch",
         guard={"in_pass": in_pass, "nobody_is_current": current.is_empty()},
@@ -371,9 +372,9 @@ def dispatch(design: EngineDesign) -> Action:
         lemmas={
             "worker_memory_bounded": (monotone(step.after, cached, size),),
             "worker_memory_peak": (
-                monotone(step.peak, cached, size),
-                monotone(step.peak, cached.union(call.returns), size),
-                disjoint_union(cached, call.returns, size),
+                monotone(peak, cached, size),
+                monotone(peak, cached.union(told), size),
+                disjoint_union(cached, told, size),
             ),
         },
     )
