@@ -1,0 +1,61 @@
+"""The packaged vectors expect what the specification answers, and kill what they say."""
+
+import pytest
+
+from mmcache_conformance.suite import load_suite
+from mmcache_spec.model.clauses import CLAUSES
+from mmcache_spec.model.variants import SPECIFIED, VARIANTS
+from mmcache_spec.vectors.format import VectorError, decode, encode
+from mmcache_spec.vectors.generate import answers_otherwise
+from mmcache_spec.vectors.replay import Replay
+
+VECTORS = load_suite()
+SYSTEMS = dict(zip(("encoder_cache", "encoder_decoder"), SPECIFIED.systems, strict=True))
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: v.id)
+def test_it_expects_what_the_specification_answers(vector):
+    replay = Replay(SYSTEMS[vector.manager], vector.parameters)
+    assert [step.expect for step in vector.steps] == list(
+        replay.answers([step.call for step in vector.steps])
+    )
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: v.id)
+def test_it_kills_what_it_says_it_kills(vector):
+    system = SYSTEMS[vector.manager]
+    killed = {
+        v.name
+        for v in VARIANTS.values()
+        if v is not SPECIFIED
+        and v.system.name == system.name
+        and answers_otherwise(v.system, vector.parameters, vector.steps)
+    }
+    assert killed == set(vector.kills)
+
+
+def test_every_wrong_variant_is_killed():
+    killed = {name for vector in VECTORS for name in vector.kills}
+    assert killed == set(VARIANTS) - {"specified"}
+
+
+def test_the_counterexample_of_a_variant_kills_it():
+    for vector in VECTORS:
+        if vector.variant != "specified":
+            assert vector.variant in vector.kills, vector.id
+
+
+def test_every_clause_has_vectors():
+    assert {clause for vector in VECTORS for clause in vector.clauses} == set(CLAUSES)
+
+
+def test_the_bytes_are_canonical():
+    for vector in VECTORS:
+        assert decode(encode(vector), vector.id) == vector
+        assert encode(vector).endswith(b"}\n")
+
+
+def test_an_edited_vector_is_noticed():
+    edited = encode(VECTORS[0]).replace(b'"cache_size": 1', b'"cache_size": 9')
+    with pytest.raises(VectorError, match=r"edited.json: at \$.id: .* needs its new id"):
+        decode(edited, "edited.json")
