@@ -11,7 +11,7 @@ Whatever the policy, chunking and block size of an engine, its passes are among 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..kernel.lemmas import disjoint_union, monotone, non_negative, removal
@@ -39,8 +39,15 @@ from ..kernel.terms import (
 )
 from . import ledger as lg
 from .encoder_decoder import INPUTS_HAVE_THE_SIZE_OF_THEIR_HASH, embeds
-from .ledger import LedgerDesign, cached, free_slots, freeable, freeable_slots, freed, held
-from .ledger import evicted, references
+from .ledger import (
+    LedgerDesign,
+    cached,
+    free_slots,
+    freeable,
+    freed,
+    held,
+    references,
+)
 from .world import HASH, INPUT, REQUEST, WORLD, capacity, hash_of, inputs_of, owner, position, size
 
 __all__ = ["EngineDesign", "engine"]
@@ -65,6 +72,12 @@ to_gather = state("to_gather", SetSort.of(INPUT))
 """Inputs of the scheduled requests that their tokens overlap: the worker must hold them."""
 worker = state("worker", SetSort.of(HASH))
 """The tensors that the worker holds."""
+payload = state("payload", SetSort.of(HASH, REQUEST))
+"""The raw items that the worker holds, by the request with which they came."""
+known = state("known", SetSort.of(REQUEST))
+"""The requests that the worker has heard of."""
+unconfirmed = state("unconfirmed", SetSort.of(INPUT))
+"""Inputs that the scheduler believes computed, but a rejected draft may bring back."""
 
 PASS = (current, tentative, window, scheduled, encodes, loads, to_gather)
 
@@ -74,6 +87,9 @@ STATE = (
     in_pass,
     *PASS,
     worker,
+    payload,
+    known,
+    unconfirmed,
 )
 
 
@@ -85,7 +101,7 @@ def _emptied(variable: Symbol) -> tuple[Symbol, Term]:
 INIT = (
     *(line for line in lg.INIT if line[0].name != "worker"),
     in_pass.becomes(FALSE),
-    *(_emptied(v) for v in (running, *PASS, worker)),
+    *(_emptied(v) for v in (running, *PASS, worker, payload, known, unconfirmed)),
 )
 
 
@@ -96,7 +112,7 @@ INIT = (
 class EngineDesign:
     """The switches of the engine. The first value of each is the right one."""
 
-    ledger: LedgerDesign = LedgerDesign()
+    ledger: LedgerDesign = field(default_factory=LedgerDesign)
     order: Literal["drop_encode_gather", "encode_gather_drop", "encode_if_missing_then_drop"] = (
         "drop_encode_gather"
     )
@@ -105,6 +121,17 @@ class EngineDesign:
     loads_arrive: Literal["after_the_drop", "before_the_drop"] = "after_the_drop"
     withdrawal: Literal["hands_over_or_undoes", "undoes", "keeps_entry"] = "hands_over_or_undoes"
     """What becomes of an entry whose encoding is withdrawn by a preemption in the same pass."""
+    hittable: Literal["at_once", "when_dispatched"] = "at_once"
+    """Whether an entry can be shared in the pass that allocates it. Both are right, if the
+    withdrawal is: with `undoes`, only the second."""
+    payload: Literal["with_the_encoding", "stripped_under_prefix_hit"] = "with_the_encoding"
+    """When the raw item travels: with each output that orders its encoding and finds the worker
+    without it; or once, with the first output that schedules the request, and then not if a
+    prefix hit covers it."""
+    release: Literal["confirmed", "speculative"] = "confirmed"
+    """Whether an input is released when its tokens are confirmed, or when they are drafted."""
+    lookahead: Literal["covered", "not_scheduled"] = "covered"
+    """Whether the drafter's look-ahead of one is among what is looked up."""
     waiting: Literal["gives_back", "keeps_references"] = "gives_back"
     reset: Literal["both_sides", "only_scheduler"] = "both_sides"
 
@@ -133,9 +160,20 @@ def _calling(call: Action, *lines: tuple[Symbol, Term]) -> tuple[tuple[Symbol, T
     return (*kept, *lines)
 
 
-def look_up() -> Action:
+def _fresh(k: Term) -> Term:
+    """To be encoded or loaded by this pass."""
+    return exists(REQUEST, lambda q: encodes.has(k, q) | loads.has(k, q))
+
+
+def _hit(design: EngineDesign) -> Term:
+    if design.hittable == "at_once":
+        return cached.has(h)
+    return cached.has(h) & ~_fresh(h)
+
+
+def look_up(design: EngineDesign) -> Action:
     """The current request's tokens overlap the input: a hit joins its window."""
-    call = lg.check_and_update_cache()
+    call = lg.check_and_update_cache(_hit(design))
     assert call.returns is not None
     return Action(
         "look_up",
@@ -217,20 +255,41 @@ def commit_load() -> Action:
     )
 
 
+def _again(request: Term) -> Term:
+    """The inputs of the request that a rejected draft makes it gather again."""
+    return setof(INPUT, lambda j: unconfirmed.has(j) & (owner(j) == request))
+
+
 def schedule() -> Action:
     """The current request runs in this pass, with the inputs in its window."""
     return Action(
         "schedule",
         (r,),
         guard={**_may_consider(r), "all_allocated": tentative.is_empty()},
-        effect=(
-            in_pass.becomes(TRUE),
-            running.becomes(running.insert(r)),
-            scheduled.becomes(scheduled.insert(r)),
-            to_gather.becomes(to_gather.union(window)),
-            _emptied(window),
-            _emptied(current),
-        ),
+        effect=_scheduling(r, window),
+    )
+
+
+def _scheduling(request: Term, inputs: Term) -> tuple[tuple[Symbol, Term], ...]:
+    return (
+        in_pass.becomes(TRUE),
+        running.becomes(running.insert(request)),
+        scheduled.becomes(scheduled.insert(request)),
+        to_gather.becomes(to_gather.union(inputs).union(_again(request))),
+        unconfirmed.becomes(unconfirmed.union(window)),
+        _emptied(window),
+        _emptied(current),
+    )
+
+
+def schedule_with_drafter(design: EngineDesign) -> Action:
+    """The same, and the drafter reads one position further, where the input is."""
+    covered = {"covered": window.has(i)} if design.lookahead == "covered" else {}
+    return Action(
+        "schedule_with_drafter",
+        (i,),
+        guard={**_may_consider(owner(i)), "all_allocated": tentative.is_empty(), **covered},
+        effect=_scheduling(owner(i), window.insert(i)),
     )
 
 
@@ -316,6 +375,7 @@ def preempt(design: EngineDesign) -> Action:
             encodes.becomes(carried(encodes)),
             loads.becomes(carried(loads)),
             to_gather.becomes(to_gather.minus(mine)),
+            unconfirmed.becomes(unconfirmed.minus(_again(r))),
             current.becomes(current.remove(r)),
             tentative.becomes(ite(was_current, empty(INPUT), tentative)),
             window.becomes(ite(was_current, empty(INPUT), window)),
@@ -353,6 +413,26 @@ def _worker_step(design: EngineDesign, report: Term) -> _WorkerStep:
     return _WorkerStep(peak=full, at_gather=dropped, after=dropped)
 
 
+covered = parameter("covered", HASH)
+"""A hash whose tokens a prefix hit covers."""
+
+
+def _shipped(design: EngineDesign) -> Term:
+    """The raw items that travel with this output."""
+    if design.payload == "with_the_encoding":
+        return encodes
+    return setof(
+        HASH,
+        REQUEST,
+        lambda k, q: all_of(
+            scheduled.has(q),
+            ~known.has(q),
+            exists(INPUT, lambda j: (hash_of(j) == k) & (owner(j) == q)),
+            ~(k == covered) | encodes.has(k, q),
+        ),
+    )
+
+
 def dispatch(design: EngineDesign) -> Action:
     """The pass ends: the ledger reports, the worker makes its step."""
     call = lg.get_freed_mm_hashes(design.ledger)
@@ -361,12 +441,15 @@ def dispatch(design: EngineDesign) -> Action:
     peak = _worker_step(design, told).peak
     return Action(
         "dispatch",
+        (covered,) if design.payload == "stripped_under_prefix_hit" else (),
         guard={"in_pass": in_pass, "nobody_is_current": current.is_empty()},
         effect=_calling(
             call,
             in_pass.becomes(FALSE),
             *(_emptied(v) for v in PASS),
             worker.becomes(step.after),
+            payload.becomes(payload.union(_shipped(design))),
+            known.becomes(known.union(scheduled)),
         ),
         returns=call.returns,
         lemmas={
@@ -388,7 +471,15 @@ BETWEEN = {"between_passes": ~in_pass}
 def consume(design: EngineDesign) -> Action:
     """A running request has computed past an input, and needs it no more."""
     call = lg.free_encoder_input(design.ledger)
-    return Action("consume", (i,), guard={**BETWEEN}, effect=_calling(call))
+    confirmed = {"confirmed": ~unconfirmed.has(i)} if design.release == "confirmed" else {}
+    return Action("consume", (i,), guard={**BETWEEN, **confirmed}, effect=_calling(call))
+
+
+def confirm() -> Action:
+    """The tokens of an input are sampled and accepted: it will not be gathered again."""
+    return Action(
+        "confirm", (i,), guard={**BETWEEN}, effect=(unconfirmed.becomes(unconfirmed.remove(i)),)
+    )
 
 
 def finish() -> Action:
@@ -397,15 +488,23 @@ def finish() -> Action:
         "finish",
         (r,),
         guard={**BETWEEN},
-        effect=_calling(lg.free(), running.becomes(running.remove(r))),
+        effect=_calling(
+            lg.free(),
+            running.becomes(running.remove(r)),
+            unconfirmed.becomes(unconfirmed.minus(_again(r))),
+            payload.becomes(setof(HASH, REQUEST, lambda k, q: payload.has(k, q) & ~(q == r))),
+            known.becomes(known.remove(r)),
+        ),
     )
 
 
 def reset(design: EngineDesign) -> Action:
-    """New weights: both sides forget everything."""
+    """New weights: both sides forget everything. No draft is in flight."""
     clears = (_emptied(worker),) if design.reset == "both_sides" else ()
     return Action(
-        "reset", guard={**BETWEEN}, effect=_calling(lg.reset(design.ledger), *clears)
+        "reset",
+        guard={**BETWEEN, "nothing_in_flight": unconfirmed.is_empty()},
+        effect=_calling(lg.reset(design.ledger), *clears),
     )
 
 
@@ -449,9 +548,7 @@ STRENGTHENING = (
         all_of(
             forall(
                 INPUT,
-                lambda j: tentative.has(j).implies(
-                    current.has(owner(j)) & ~cached.has(hash_of(j))
-                ),
+                lambda j: tentative.has(j).implies(current.has(owner(j)) & ~cached.has(hash_of(j))),
             ),
             forall(
                 INPUT,
@@ -494,6 +591,15 @@ STRENGTHENING = (
         ),
     ),
     Invariant(
+        "what_came_back_is_new",
+        forall(
+            HASH,
+            lambda k: (cached.has(k) & freed.has(k)).implies(
+                exists(REQUEST, lambda q: encodes.has(k, q) | loads.has(k, q))
+            ),
+        ),
+    ),
+    Invariant(
         "what_will_be_gathered_is_referenced",
         forall(
             INPUT,
@@ -502,14 +608,31 @@ STRENGTHENING = (
                     references.has(hash_of(j), owner(j)) & scheduled.has(owner(j))
                 ),
                 window.has(j).implies(
-                    current.has(owner(j))
-                    & any_of(references.has(hash_of(j), owner(j)), tentative.has(j))
+                    current.has(owner(j)) & any_of(held.has(j), tentative.has(j))
                 ),
             ),
         ),
     ),
     Invariant(
-        "scheduled_requests_run", forall(REQUEST, lambda q: scheduled.has(q).implies(running.has(q)))
+        "what_may_be_gathered_again_is_held",
+        forall(INPUT, lambda j: unconfirmed.has(j).implies(held.has(j) & running.has(owner(j)))),
+    ),
+    Invariant(
+        "scheduled_requests_run",
+        forall(REQUEST, lambda q: scheduled.has(q).implies(running.has(q))),
+    ),
+)
+
+
+HIDDEN_ENTRIES = Invariant(
+    "what_is_hidden_has_one_holder",
+    forall(
+        HASH,
+        REQUEST,
+        REQUEST,
+        lambda k, p, q: all_of(encodes.has(k, p) | loads.has(k, p), references.has(k, q)).implies(
+            p == q
+        ),
     ),
 )
 
@@ -532,6 +655,12 @@ def _dispatch_claims(design: EngineDesign) -> tuple[ActionProperty, ...]:
             "dispatch",
             worker.minus(told).union(encoded).same_elements(worker.union(encoded).minus(told)),
             "S6",
+        ),
+        ActionProperty(
+            "scheduled_encode_has_payload",
+            "dispatch",
+            forall(HASH, REQUEST, lambda k, q: encodes.has(k, q).implies(payload.next.has(k, q))),
+            "S8",
         ),
     )
 
@@ -556,22 +685,29 @@ def engine(design: EngineDesign = EngineDesign()) -> TransitionSystem:
         axioms=(*WORLD, INPUTS_HAVE_THE_SIZE_OF_THEIR_HASH),
         init=INIT,
         actions=(
-            look_up(),
+            look_up(design),
             admit(design),
             commit(),
             commit_load(),
             schedule(),
+            schedule_with_drafter(design),
             defer(),
             give_back(design),
             preempt(design),
             dispatch(design),
             consume(design),
+            confirm(),
             finish(),
             reset(design),
         ),
-        invariants=(*ledger_invariants, *SYSTEM_CLAIMS, *STRENGTHENING),
+        invariants=(
+            *ledger_invariants,
+            *SYSTEM_CLAIMS,
+            *STRENGTHENING,
+            *((HIDDEN_ENTRIES,) if design.hittable == "when_dispatched" else ()),
+        ),
         action_properties=(
-            *lg.hit_claims("look_up"),
+            *lg.hit_claims("look_up", _hit(design)),
             *lg.admission_claims("admit", pending),
             *_dispatch_claims(design),
             *lg.reset_claims("reset"),

@@ -126,19 +126,19 @@ r = parameter("request", REQUEST)
 budget = parameter("encoder_compute_budget", INT)
 pending = parameter("num_embeds_to_schedule", INT)
 h = hash_of(i)
+resident = cached.has(h)
 
 
-def check_and_update_cache() -> Action:
+def check_and_update_cache(hit: Term = resident) -> Action:
     """A hit takes a reference; a miss changes nothing."""
-    hit = cached.has(h)
-    revived = freeable.has(h)
+    revived = hit & freeable.has(h)
     return Action(
         "check_and_update_cache",
         parameters=(i,),
         effect=(
             references.becomes(ite(hit, references.insert(h, owner(i)), references)),
             held.becomes(ite(hit, held.insert(i), held)),
-            freeable.becomes(freeable.remove(h)),
+            freeable.becomes(ite(hit, freeable.remove(h), freeable)),
             freeable_slots.becomes(freeable_slots - ite(revived, size(h), 0)),
         ),
         returns=hit,
@@ -463,10 +463,10 @@ def admission_claims(action: str, pending: Term = pending) -> tuple[ActionProper
     )
 
 
-def hit_claims(action: str) -> tuple[ActionProperty, ...]:
+def hit_claims(action: str, hit: Term = resident) -> tuple[ActionProperty, ...]:
     """L11, of the action that looks up."""
     holds = held.next.has(i) & references.next.has(h, owner(i))
-    exact = all_of(result(BOOL).iff(cached.has(h)), ite(result(BOOL), holds, unchanged()))
+    exact = all_of(result(BOOL).iff(hit), ite(result(BOOL), holds, unchanged()))
     return (ActionProperty("hit_is_exact", action, exact, "L11"),)
 
 
