@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -18,11 +19,11 @@ from rich.table import Table
 
 from .checks.bounded import Counterexample, Disagreement, NoVerdict, shortest
 from .checks.induction import Outcome
-from .checks.proof import Proof, prove, solver_version
+from .checks.proof import Proof, Share, check_vacuity, prove, solver_version
 from .checks.unrolling import Start
 from .model.clauses import CLAUSES
 from .model.variants import SPECIFIED, VARIANTS, Variant
-from .model.world import scope, scopes_up_to
+from .model.world import scope, scopes_of, scopes_up_to
 from .render.formula import formula
 from .render.story import as_json, cti_story, story
 
@@ -31,7 +32,8 @@ __all__ = ["main"]
 PROVED, REFUTED, USAGE, UNKNOWN = 0, 1, 2, 3
 FOUND, NONE_FOUND = 0, 1
 
-CTI_SCOPE = scope(3, 2, 2)
+SMALL, SMALLER = scope(3, 2, 2), scope(2, 2, 2)
+"""Where CTIs are looked for, and where everything must be reachable."""
 out = Console(highlight=False, soft_wrap=True, markup=False)
 err = Console(highlight=False, soft_wrap=True, markup=False, stderr=True)
 
@@ -70,13 +72,36 @@ def prove_command(variant: Variant, as_data: bool, verbose: bool) -> None:
 
     Exit code: 0 proved, 1 refuted, 2 usage, 3 unknown.
     """
-    with _apology(UNKNOWN):
-        proof = prove(variant.systems, CTI_SCOPE)
+    with _apology(UNKNOWN), _workers() as executor:
+        proof = _prove(variant, executor)
     if as_data:
         print(json.dumps(_proof_data(variant, proof), indent=2))
     else:
         _print_proof(variant, proof, verbose)
     sys.exit({"proved": PROVED, "refuted": REFUTED}.get(proof.verdict, UNKNOWN))
+
+
+SHARES = {"engine": 4}
+
+
+def _prove(variant: Variant, executor: Executor) -> Proof:
+    """All obligations and vacuity checks, on all cores."""
+    started = time.perf_counter()
+    jobs = []
+    for k, system in enumerate(variant.systems):
+        of = SHARES.get(system.name, 1)
+        jobs += [executor.submit(_prove_share, variant.name, k, Share(n, of)) for n in range(of)]
+        jobs.append(executor.submit(_check_vacuity, variant.name, k))
+    parts = [job.result() for job in jobs]
+    return Proof.merged(parts, time.perf_counter() - started)
+
+
+def _prove_share(name: str, system: int, share: Share) -> Proof:
+    return prove(VARIANTS[name].systems[system], SMALL, share)
+
+
+def _check_vacuity(name: str, system: int) -> Proof:
+    return check_vacuity(VARIANTS[name].systems[system], SMALLER)
 
 
 def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
@@ -179,12 +204,23 @@ def _summary(proof: Proof) -> str:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-@click.option("--bound", type=click.IntRange(1), default=8, show_default=True, help="In calls.")
-@click.option("--hashes", type=click.IntRange(1, 26), default=4, show_default=True)
-@click.option("--requests", type=click.IntRange(1, 9), default=3, show_default=True)
-@click.option("--inputs", type=click.IntRange(1, 9), default=2, show_default=True)
+@click.option("--bound", type=click.IntRange(1), default=13, show_default=True, help="In calls.")
+@click.option(
+    "--scope",
+    "size",
+    type=click.IntRange(1, 26),
+    nargs=3,
+    metavar="HASHES REQUESTS INPUTS",
+    help="The largest scope to search. INPUTS are those of one request.",
+)
+@click.option("--clause", help="Break this clause, not the one that the variant is known for.")
 def refute_command(
-    variant: Variant, origin: Any, form: str, bound: int, hashes: int, requests: int, inputs: int
+    variant: Variant,
+    origin: Any,
+    form: str,
+    bound: int,
+    size: tuple[int, int, int] | None,
+    clause: str | None,
 ) -> None:
     """Find the shortest counterexample of VARIANT.
 
@@ -193,19 +229,26 @@ def refute_command(
 
     Exit code: 0 found, 1 none up to the bound, 2 usage, 3 unknown.
     """
-    searched = scopes_up_to(hashes, requests, inputs)
+    if clause is not None and clause not in CLAUSES:
+        raise click.UsageError(f"no clause {clause!r}; there are: {', '.join(CLAUSES)}")
     found: Counterexample | None = None
+    searched = ""
     with _apology(UNKNOWN):
         for system in variant.systems:
-            found = shortest(system, searched, origin, bound)
+            scopes = scopes_up_to(*size) if size else scopes_of(system.name)
+            searched = scopes[-1].name
+            wanted = system.stating(clause) if clause else variant.aims_at
+            if wanted == ():
+                continue
+            found = shortest(system, scopes, origin, bound, wanted)
             if found is not None:
                 break
     if form == "json":
-        data: dict[str, Any] = {"variant": variant.name, "bound": bound, "scope": searched[-1].name}
+        data: dict[str, Any] = {"variant": variant.name, "bound": bound, "scope": searched}
         data["counterexample"] = None if found is None else as_json(found)
         print(json.dumps(data, indent=2))
     elif found is None:
-        out.print(f"{variant.name}: no counterexample of up to {bound} calls, {searched[-1].name}")
+        out.print(f"{variant.name}: no counterexample of up to {bound} calls, {searched}")
     else:
         _print_counterexample(variant, found)
     sys.exit(NONE_FOUND if found is None else FOUND)
@@ -256,7 +299,7 @@ def _print_variant(variant: Variant) -> None:
         out.print("    expected: proved")
         return
     expected = variant.expected
-    out.print(f"    expected: breaks {', '.join(expected.breaks)}")
+    out.print(f"    expected: breaks {', '.join(expected.breaks) or 'only what follows'}")
     for origin, actions in (("init", expected.from_init), ("pass", expected.from_pass)):
         out.print(f"      --from {origin}, {len(actions)}: {', '.join(actions)}")
 
@@ -264,7 +307,9 @@ def _print_variant(variant: Variant) -> None:
 def _recompute(name: str) -> list[str]:
     """What is not as expected of this variant."""
     variant = VARIANTS[name]
-    proof = prove(variant.systems, CTI_SCOPE)
+    parts = [prove(system, SMALL) for system in variant.systems]
+    parts += [check_vacuity(system, SMALLER) for system in variant.systems]
+    proof = Proof.merged(parts, 0)
     expected = variant.expected
     differences = [f"not reachable: {name}" for name in proof.unreachable]
     differences += [f"wrong lemma: {formula(lemma)}" for lemma in proof.false_lemmas]
@@ -283,7 +328,8 @@ def _recompute(name: str) -> list[str]:
         ("pass", expected.from_pass),
     )
     for origin, actions in origins:
-        found = shortest(variant.system, scopes_up_to(4, 3, 2), origin)
+        scopes = scopes_of(variant.system.name)
+        found = shortest(variant.system, scopes, origin, 13, variant.aims_at)
         got_actions = () if found is None else found.actions
         if got_actions != actions:
             differences.append(

@@ -99,7 +99,9 @@ class Interpreter:
         return self._value(term, _Scope(state, {}, {}, None), {})
 
     def breaks(self, step: Step) -> list[Property]:
-        """The properties that this step, or the state after it, violates."""
+        """The properties that this step, or the state after it, violates; a refused step, none."""
+        if step.refused_by:
+            return []
         scope = _Scope(step.before, step.after, step.call.arguments, step.result)
         broken: list[Property] = [
             i for i in self.system.invariants if not self.holds(i, step.after)

@@ -4,13 +4,13 @@ import pytest
 
 from mmcache_conformance.suite import load_suite
 from mmcache_spec.model.clauses import CLAUSES
-from mmcache_spec.model.variants import SPECIFIED, VARIANTS
+from mmcache_spec.model.variants import SPECIFIED
 from mmcache_spec.vectors.format import VectorError, decode, encode
-from mmcache_spec.vectors.generate import answers_otherwise
+from mmcache_spec.vectors.generate import MANAGERS, answers_otherwise, wrong_ledgers
 from mmcache_spec.vectors.replay import Replay
 
 VECTORS = load_suite()
-SYSTEMS = dict(zip(("encoder_cache", "encoder_decoder"), SPECIFIED.systems, strict=True))
+SYSTEMS = {MANAGERS[s.name]: s for s in SPECIFIED.systems if s.name in MANAGERS}
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda v: v.id)
@@ -26,9 +26,8 @@ def test_it_kills_what_it_says_it_kills(vector):
     system = SYSTEMS[vector.manager]
     killed = {
         v.name
-        for v in VARIANTS.values()
-        if v is not SPECIFIED
-        and v.system.name == system.name
+        for v in wrong_ledgers()
+        if v.system.name == system.name
         and answers_otherwise(v.system, vector.parameters, vector.steps)
     }
     assert killed == set(vector.kills)
@@ -36,7 +35,7 @@ def test_it_kills_what_it_says_it_kills(vector):
 
 def test_every_wrong_variant_is_killed():
     killed = {name for vector in VECTORS for name in vector.kills}
-    assert killed == set(VARIANTS) - {"specified"}
+    assert killed == {v.name for v in wrong_ledgers()}
 
 
 def test_the_counterexample_of_a_variant_kills_it():
@@ -46,7 +45,8 @@ def test_the_counterexample_of_a_variant_kills_it():
 
 
 def test_every_clause_has_vectors():
-    assert {clause for vector in VECTORS for clause in vector.clauses} == set(CLAUSES)
+    about_managers = {c for c in CLAUSES if not c.startswith("S")}
+    assert {clause for vector in VECTORS for clause in vector.clauses} == about_managers
 
 
 def test_the_bytes_are_canonical():

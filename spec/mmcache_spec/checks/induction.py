@@ -9,8 +9,9 @@ in a small universe where sums are sums, and executed again by the interpreter.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import z3
@@ -115,24 +116,50 @@ def _formula(obligation: Obligation) -> Term:
 
 def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
     system, action = obligation.system, obligation.action
-    z = Unbounded()
     assumed = [axiom.formula for axiom in system.axioms]
-    if action is None:
-        updates = {variable.name: value for variable, value in system.init}
-    else:
-        updates = action.updates
+    if action is not None:
         assumed += [invariant.formula for invariant in system.invariants]
-        assumed += list(action.guard.values())
-    new = _equations(obligation, conjunct)
-    for variable in system.variables:
-        if variable.name not in updates:
-            z.let(variable.next, variable)
-    if action is not None and action.returns is not None:
-        assumed.append(result(action.returns.sort) == action.returns)
-    assumed += _lemmas(obligation, conjunct)
-    assertions = [z(term) for term in (*assumed, *new)]
-    goal = z3.Not(z(conjunct))
-    return [*assertions, *z.definitions, goal]
+        assumed += action.guard.values()
+        if action.returns is not None:
+            assumed.append(result(action.returns.sort) == action.returns)
+    assumed += [*_equations(obligation, conjunct), *_lemmas(obligation, conjunct)]
+    kept = _frame(obligation)
+    framed = [_framed(term, kept) for term in (*assumed, ~conjunct)]
+    *assertions, goal = framed
+    return [*_translation(system).assertions(assertions), *_translation(system).assertions([goal])]
+
+
+@lru_cache(maxsize=4)
+def _translation(system: TransitionSystem) -> Unbounded:
+    """One for a system, so that its invariants are translated once."""
+    return Unbounded()
+
+
+def _frame(obligation: Obligation) -> dict[str, Symbol]:
+    """The variables that the action leaves as they are, by name."""
+    if obligation.action is None:
+        return {}
+    modified = obligation.action.modifies
+    return {v.name: v for v in obligation.system.variables if v.name not in modified}
+
+
+def _framed(term: Term, kept: Mapping[str, Symbol]) -> Term:
+    """The term, with the value before in place of the value after, of what is kept."""
+    nexts = {t.name for t in subterms(term) if isinstance(t, Symbol) and t.role == "next"}
+    return _replaced(term, kept) if nexts & kept.keys() else term
+
+
+def _replaced(term: Term, kept: Mapping[str, Symbol]) -> Term:
+    term = unnamed(term)
+    match term:
+        case Symbol(role="next", name=name) if name in kept:
+            return kept[name]
+        case Op():
+            return replace(term, args=tuple(_replaced(a, kept) for a in term.args))
+        case Binder():
+            value = None if term.value is None else _replaced(term.value, kept)
+            return replace(term, body=_replaced(term.body, kept), value=value)
+    return term
 
 
 def _equations(obligation: Obligation, conjunct: Term) -> list[Term]:

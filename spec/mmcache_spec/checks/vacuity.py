@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import z3
 
 from ..kernel.goals import vacuity_goals
 from ..kernel.system import Scope, TransitionSystem
-from ..kernel.terms import Term, alpha_form
+from ..kernel.terms import Symbol, Term, alpha_form, subterms
 from ..translate.finite import Finite, Names
 from .bounded import Trace, witnesses
 from .induction import lemmas, obligations
@@ -16,7 +18,7 @@ __all__ = ["false_lemmas", "lemmas_of", "reachability"]
 
 def reachability(system: TransitionSystem, scope: Scope, bound: int = 4) -> dict[str, Trace | None]:
     """Every action, guard and answer of the system, with the path that shows it can occur."""
-    return witnesses(system, scope, tuple(vacuity_goals(system)), bound)
+    return witnesses(system, scope, tuple(vacuity_goals(system)), bound, least=False)
 
 
 def lemmas_of(system: TransitionSystem) -> list[Term]:
@@ -33,13 +35,21 @@ def false_lemmas(system: TransitionSystem, scope: Scope) -> list[Term]:
     after = {v.name: finite.fresh(f"{v.name}'", v.sort) for v in system.variables}
     parameters = {p.name: p for action in system.actions for p in action.parameters}
     given = {name: finite.fresh(name, p.sort) for name, p in parameters.items()}
-    names = Names(before, after, given)
     solver = z3.Solver()
     for axiom in system.axioms:
         solver.add(finite(axiom.formula, Names()))
     wrong = []
     for lemma in lemmas_of(system):
+        names = Names(before, after, given, _any_result(finite, lemma))
         contrary = z3.Not(z3.And(finite(lemma, names), True))
         if solver.check(*finite.constraints, contrary) != z3.unsat:
             wrong.append(lemma)
     return wrong
+
+
+def _any_result(finite: Finite, lemma: Term) -> Any:
+    """Whatever a call may return, of the sort of which the lemma speaks."""
+    for term in subterms(lemma):
+        if isinstance(term, Symbol) and term.role == "result":
+            return finite.fresh(f"result of {term.sort}", term.sort)
+    return None

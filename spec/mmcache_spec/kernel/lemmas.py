@@ -35,6 +35,7 @@ __all__ = [
     "non_negative",
     "removal",
     "subtraction",
+    "union_bound",
 ]
 
 
@@ -66,6 +67,11 @@ def disjoint_union(one: Term, two: Term, weight: Function) -> Term:
     disjoint = forall(sort, lambda x: (one.has(x) & two.has(x)).implies(FALSE))
     both = total(one, weight) + total(two, weight)
     return disjoint.implies(total(one.union(two), weight) == both)
+
+
+def union_bound(one: Term, two: Term, weight: Function) -> Term:
+    both = total(one, weight) + total(two, weight)
+    return total(one.union(two), weight) <= both
 
 
 def monotone(part: Term, whole: Term, weight: Function) -> Term:

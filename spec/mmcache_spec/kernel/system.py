@@ -107,7 +107,7 @@ class Scope:
         return Scope(self.name, kept, fixed, self.at_least, self.interchangeable)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TransitionSystem:
     """State variables, an initial condition, actions, and what is claimed of them."""
 

@@ -105,5 +105,49 @@ CLAUSES: dict[str, Clause] = {
             "Encoder-decoder: a hash is reported one pass after its allocation, exactly once.",
             ("vllm#32789",),
         ),
+        Clause(
+            "S1",
+            "gather_never_misses",
+            "The worker holds every hash that its step gathers.",
+            ("vllm#52482", "vllm#38551", "vllm#45347", "vllm#34220", "vllm#45658"),
+        ),
+        Clause(
+            "S2",
+            "hit_is_materialised",
+            "Every cached hash is at the worker, or the pass that is being decided encodes or "
+            "loads it: a hit is never of something that nobody has made.",
+            ("vllm#53723",),
+        ),
+        Clause(
+            "S3",
+            "mirrors_agree",
+            "Between passes the worker holds exactly the hashes that the ledger has cached.",
+            ("vllm#39544", "vllm#52482"),
+        ),
+        Clause(
+            "S4",
+            "worker_memory_bounded",
+            "Between passes the worker holds no more than the capacity; within a step, no more "
+            "than that if it drops first, and than that and what is reported if it encodes first.",
+            ("vllm#39544", "vllm#32789"),
+        ),
+        Clause(
+            "S5",
+            "no_orphan_reference",
+            "Between passes only requests that run hold references.",
+            ("vllm#31857", "vllm#12545"),
+        ),
+        Clause(
+            "S6",
+            "worker_order_irrelevant",
+            "Dropping before or after encoding leaves the worker with the same tensors.",
+            ("vllm#52482",),
+        ),
+        Clause(
+            "S8",
+            "scheduled_encode_has_payload",
+            "The worker has the raw item of everything that it is told to encode.",
+            ("vllm#50871",),
+        ),
     )
 }

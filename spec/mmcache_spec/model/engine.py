@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..kernel.lemmas import disjoint_union, monotone, non_negative, removal
+from ..kernel.lemmas import monotone, non_negative, removal, union_bound
 from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
 from ..kernel.terms import (
     BOOL,
@@ -457,7 +457,7 @@ def dispatch(design: EngineDesign) -> Action:
             "worker_memory_peak": (
                 monotone(peak, cached, size),
                 monotone(peak, cached.union(told), size),
-                disjoint_union(cached, told, size),
+                union_bound(cached, told, size),
             ),
         },
     )

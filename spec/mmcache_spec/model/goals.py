@@ -5,10 +5,11 @@ from __future__ import annotations
 from ..kernel.goals import Goal
 from ..kernel.terms import BOOL, INT, SetSort, Term, all_of, exists, forall, parameter, result
 from . import encoder_decoder as ed
+from . import engine as en
 from . import ledger as lg
 from .world import HASH, INPUT, REQUEST, hash_of, owner, size
 
-__all__ = ["ENCODER_DECODER_GOALS", "LEDGER_GOALS"]
+__all__ = ["ENCODER_DECODER_GOALS", "ENGINE_GOALS", "LEDGER_GOALS"]
 
 i, r = parameter("input", INPUT), parameter("request", REQUEST)
 budget = parameter("encoder_compute_budget", INT)
@@ -286,5 +287,96 @@ ENCODER_DECODER_GOALS = (
         "reset",
         all_of(~ed.outstanding.is_empty(), ~ed.allocated.is_empty(), ~ed.to_free.is_empty()),
         about=("L10", "E2"),
+    ),
+)
+
+
+def _gathers(which: Term) -> Term:
+    """Something of this relation of hashes and requests is gathered."""
+    return exists(INPUT, lambda j: en.to_gather.has(j) & which.has(hash_of(j), owner(j)))
+
+
+old = lg.cached.minus(en.encoded).minus(en.loaded)
+
+ENGINE_GOALS = (
+    Goal("what is encoded is gathered", "dispatch", _gathers(en.encodes), about=("S1",)),
+    Goal("what is loaded is gathered", "dispatch", _gathers(en.loads), about=("S1",)),
+    Goal(
+        "what an earlier pass encoded is gathered",
+        "dispatch",
+        exists(INPUT, lambda j: en.to_gather.has(j) & old.has(hash_of(j))),
+        about=("S1", "S2"),
+    ),
+    Goal(
+        "two requests share what one of them encodes",
+        "dispatch",
+        exists(
+            INPUT,
+            INPUT,
+            lambda j, k: all_of(
+                en.to_gather.has(j),
+                en.to_gather.has(k),
+                hash_of(j) == hash_of(k),
+                ~(owner(j) == owner(k)),
+                en.encoded.has(hash_of(j)),
+            ),
+        ),
+        about=("S1", "S2"),
+    ),
+    Goal(
+        "an encoding is handed over",
+        "preempt",
+        exists(HASH, REQUEST, lambda k, q: en.encodes.next.has(k, q) & ~en.encodes.has(k, q)),
+        about=("S2",),
+    ),
+    Goal(
+        "an allocation is undone",
+        "preempt",
+        exists(HASH, lambda k: lg.cached.has(k) & ~lg.cached.next.has(k)),
+        about=("S2",),
+    ),
+    Goal(
+        "an encoded entry survives preemption",
+        "preempt",
+        exists(HASH, lambda k: lg.cached.next.has(k) & lg.freeable.next.has(k)),
+        about=("S2",),
+    ),
+    Goal(
+        "a request runs again after its preemption",
+        "schedule",
+        en.known.has(r) & ~en.running.has(r),
+        about=("S1",),
+    ),
+    Goal(
+        "a drafted input is gathered again",
+        "schedule",
+        exists(
+            INPUT,
+            lambda j: all_of(
+                en.unconfirmed.has(j), owner(j) == r, en.to_gather.next.has(j), ~en.window.has(j)
+            ),
+        ),
+        about=("S1",),
+    ),
+    Goal(
+        "a waiting request gives a reference back",
+        "give_back",
+        exists(HASH, lambda k: lg.references.has(k, r)),
+        about=("S5",),
+    ),
+    Goal(
+        "an evicted hash comes back in the same pass",
+        "dispatch",
+        exists(HASH, lambda k: lg.freed.has(k) & lg.cached.has(k)),
+        about=("L1", "S6"),
+    ),
+    Goal(
+        "the worker drops one hash and encodes another",
+        "dispatch",
+        all_of(
+            ~told.is_empty(),
+            exists(HASH, REQUEST, lambda k, q: en.encodes.has(k, q)),
+        ),
+        about=("S3", "S4"),
     ),
 )

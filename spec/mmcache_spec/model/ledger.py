@@ -222,18 +222,19 @@ def allocate() -> Action:
 
 def allocate_again(design: LedgerDesign) -> Action:
     """`allocate` for a hash that is resident: a reference more, and nothing to pay for it."""
-    charge = size(h) if design.repeated_allocation == "charged" else number(0)
+    charged = design.repeated_allocation == "charged"
+    paid = freeable_slots - size(h) if charged else freeable_slots
     revived = ite(freeable.has(h), size(h), 0)
     return Action(
         "allocate_again",
         parameters=(i,),
-        guard={"resident": cached.has(h), "room": size(h) <= free_slots},
+        guard={"resident": resident, **({"room": size(h) <= free_slots} if charged else {})},
         effect=(
             references.becomes(references.insert(h, owner(i))),
             held.becomes(held.insert(i)),
             freeable.becomes(freeable.remove(h)),
-            free_slots.becomes(free_slots - charge),
-            freeable_slots.becomes(freeable_slots - charge - revived),
+            *((free_slots.becomes(free_slots - size(h)),) if charged else ()),
+            freeable_slots.becomes(paid - revived),
         ),
     )
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..kernel.system import TransitionSystem
+from ..kernel.system import Property, TransitionSystem
 from .encoder_decoder import EncoderDecoderDesign, encoder_decoder
+from .engine import EngineDesign, engine
 from .ledger import LedgerDesign, ledger
 
 __all__ = ["RELEASES", "SPECIFIED", "VARIANTS", "Expected", "Release", "Variant"]
@@ -23,6 +24,8 @@ class Expected:
     """The actions of the shortest counterexample from the empty cache."""
     from_pass: tuple[str, ...]
     """The same from any state in which a scheduling pass may begin."""
+    target: str | None = None
+    """The clause that the counterexamples break, where not simply the first."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,14 @@ class Variant:
     seen_in: tuple[str, ...] = ()
     """Public reports, or projects, of the decision."""
     expected: Expected | None = None
-    """None for `specified`: everything is proved."""
+    """None where everything is proved."""
+
+    @property
+    def aims_at(self) -> tuple[Property, ...] | None:
+        """The properties that the expected counterexamples break; None for any clause."""
+        if self.expected is None or self.expected.target is None:
+            return None
+        return self.system.stating(self.expected.target)
 
     @property
     def system(self) -> TransitionSystem:
@@ -42,7 +52,9 @@ class Variant:
         return system
 
 
-SPECIFIED = Variant("specified", "the protocol as it should be", (ledger(), encoder_decoder()))
+SPECIFIED = Variant(
+    "specified", "the protocol as it should be", (ledger(), encoder_decoder(), engine())
+)
 
 _WRONG = (
     Variant(
@@ -151,7 +163,188 @@ _WRONG = (
     ),
 )
 
-VARIANTS: dict[str, Variant] = {v.name: v for v in (SPECIFIED, *_WRONG)}
+_UNFILTERED = LedgerDesign(report="unfiltered")
+
+_MISS = ("schedule", "dispatch")
+_ENCODED = ("admit", "commit", "schedule", "dispatch")
+_EVICTED_FOR_NOTHING = ("admit", "give_back")
+"""A waiting request was admitted, which evicts, and then got no blocks."""
+
+_RIGHT = (
+    Variant(
+        "encode_gather_drop",
+        "the worker encodes, gathers, and then drops",
+        (engine(EngineDesign(order="encode_gather_drop")),),
+    ),
+    Variant(
+        "encode_if_missing_then_drop",
+        "the worker does not encode what it still holds, drops, and then gathers",
+        (engine(EngineDesign(order="encode_if_missing_then_drop")),),
+    ),
+    Variant(
+        "loads_before_the_drop",
+        "a connector's loads arrive before the worker drops",
+        (engine(EngineDesign(loads_arrive="before_the_drop")),),
+    ),
+    Variant(
+        "two_phase_entries",
+        "an entry cannot be hit before the pass that allocates it is dispatched",
+        (engine(EngineDesign(withdrawal="undoes", hittable="when_dispatched")),),
+    ),
+)
+
+_WRONG_ENGINES = (
+    Variant(
+        "preemption_keeps_unencoded_entry",
+        "preempting a request that this pass has scheduled cancels its encoding, "
+        "and keeps the entry",
+        (engine(EngineDesign(withdrawal="keeps_entry")),),
+        ("vllm#53723",),
+        Expected(
+            ("S2",),
+            ("admit", "commit", "schedule", "preempt", "look_up", *_MISS),
+            ("admit", "commit", "preempt", "look_up", *_MISS),
+            "S1",
+        ),
+    ),
+    Variant(
+        "preemption_undoes_shared_entry",
+        "the entry is undone even if another request has hit it in the same pass",
+        (engine(EngineDesign(withdrawal="undoes")),),
+        (),
+        Expected(
+            ("S2",),
+            ("admit", "commit", "schedule", "look_up", "schedule", "preempt", "dispatch"),
+            ("admit", "commit", "schedule", "look_up", "schedule", "preempt", "dispatch"),
+            "S1",
+        ),
+    ),
+    Variant(
+        "waiting_keeps_references",
+        "a waiting request that gets no blocks keeps the references of its hits",
+        (engine(EngineDesign(waiting="keeps_references")),),
+        ("vllm#31857",),
+        Expected(
+            (),
+            ("admit", "commit", "schedule", "look_up", "give_back", "dispatch"),
+            ("look_up", "give_back", "dispatch"),
+            "S5",
+        ),
+    ),
+    Variant(
+        "unfiltered_drop_encode_gather",
+        "the report is unfiltered; the worker drops, then encodes everything that was allocated",
+        (engine(EngineDesign(_UNFILTERED)),),
+        ("vllm#52482",),
+        Expected(
+            ("L1", "S6"),
+            (*_ENCODED, "preempt", *_EVICTED_FOR_NOTHING, *_ENCODED),
+            (*_EVICTED_FOR_NOTHING, *_ENCODED),
+            "L1",
+        ),
+    ),
+    Variant(
+        "unfiltered_encode_gather_drop",
+        "the report is unfiltered; the worker drops last",
+        (engine(EngineDesign(_UNFILTERED, order="encode_gather_drop")),),
+        ("vllm#52482",),
+        Expected(
+            ("S2", "S3", "L1", "S6"),
+            (*_ENCODED, "preempt", *_EVICTED_FOR_NOTHING, *_ENCODED, *_MISS),
+            (*_EVICTED_FOR_NOTHING, *_ENCODED, *_MISS),
+            "S1",
+        ),
+    ),
+    Variant(
+        "unfiltered_encode_if_missing_then_drop",
+        "the report is unfiltered; the worker does not encode what it still holds, then drops it",
+        (engine(EngineDesign(_UNFILTERED, order="encode_if_missing_then_drop")),),
+        ("vllm#52482",),
+        Expected(
+            ("S2", "S3", "L1", "S1", "S6"),
+            (*_ENCODED, "preempt", *_EVICTED_FOR_NOTHING, *_ENCODED),
+            (*_EVICTED_FOR_NOTHING, *_ENCODED),
+            "S1",
+        ),
+    ),
+    Variant(
+        "external_load_unfiltered",
+        "the report is unfiltered; what a connector has loaded is dropped",
+        (engine(EngineDesign(_UNFILTERED, loads_arrive="before_the_drop")),),
+        ("vllm#52482",),
+        Expected(
+            ("S2", "S3", "L1", "S1", "S6"),
+            (
+                *_ENCODED,
+                "preempt",
+                *_EVICTED_FOR_NOTHING,
+                "admit",
+                "commit_load",
+                "schedule",
+                "dispatch",
+            ),
+            (*_EVICTED_FOR_NOTHING, "admit", "commit_load", "schedule", "dispatch"),
+            "S1",
+        ),
+    ),
+    Variant(
+        "retain_everything",
+        "the worker is never told to drop anything",
+        (engine(EngineDesign(LedgerDesign(report="nothing"))),),
+        ("vllm#39544",),
+        Expected(
+            ("S3", "S4", "L2"),
+            (*_ENCODED, "preempt", *_ENCODED),
+            _ENCODED,
+            "S4",
+        ),
+    ),
+    Variant(
+        "reset_only_scheduler",
+        "reset clears the ledger and leaves the worker as it is",
+        (engine(EngineDesign(reset="only_scheduler")),),
+        ("vllm#33452",),
+        Expected(("S3",), (*_ENCODED, "confirm", "reset"), ("reset",), "S3"),
+    ),
+    Variant(
+        "payload_stripped_under_prefix_hit",
+        "the raw item travels once, with the first output, and not if a prefix hit covers it then",
+        (engine(EngineDesign(payload="stripped_under_prefix_hit")),),
+        (),
+        Expected(
+            ("S8",),
+            (*_MISS, *_ENCODED),
+            _ENCODED,
+            "S8",
+        ),
+    ),
+    Variant(
+        "free_on_speculative_progress",
+        "an input is released when its tokens are drafted, not when they are accepted",
+        (engine(EngineDesign(release="speculative")),),
+        ("vllm#45347", "vllm#38551"),
+        Expected(
+            (),
+            (*_ENCODED, "consume", *_EVICTED_FOR_NOTHING, *_MISS),
+            ("consume", *_EVICTED_FOR_NOTHING, *_MISS),
+            "S1",
+        ),
+    ),
+    Variant(
+        "lookahead_not_scheduled",
+        "the drafter reads one position further than what was looked up",
+        (engine(EngineDesign(lookahead="not_scheduled")),),
+        ("vllm#34220",),
+        Expected(
+            (),
+            ("schedule_with_drafter", "dispatch"),
+            ("schedule_with_drafter", "dispatch"),
+            "S1",
+        ),
+    ),
+)
+
+VARIANTS: dict[str, Variant] = {v.name: v for v in (SPECIFIED, *_RIGHT, *_WRONG, *_WRONG_ENGINES)}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ __all__ = [
     "owner",
     "position",
     "scope",
+    "scopes_of",
     "scopes_up_to",
     "size",
 ]
@@ -74,5 +75,11 @@ def scope(hashes: int, requests: int, items: int) -> Scope:
 
 def scopes_up_to(hashes: int, requests: int, inputs: int) -> list[Scope]:
     """This scope, after the small ones within it where most examples live."""
-    within = [s for s in ((2, 2, 2), (3, 2, 2)) if s[0] < hashes and s[1] <= requests]
-    return [scope(*s) for s in (*within, (hashes, requests, inputs)) if s[2] <= inputs]
+    small = ((2, 2, inputs), (3, 2, inputs))
+    within = [s for s in small if s[0] < hashes and s[1] <= requests]
+    return [scope(*s) for s in (*within, (hashes, requests, inputs))]
+
+
+def scopes_of(system: str) -> list[Scope]:
+    """Where the counterexamples of this system are looked for by default."""
+    return scopes_up_to(3, 3, 1) if system == "engine" else scopes_up_to(4, 3, 2)

@@ -18,6 +18,7 @@ PROJECTS = {"vllm": "vllm-project/vllm", "vllm-ascend": "vllm-project/vllm-ascen
 TITLES = {
     "ledger": "The ledger (`EncoderCacheManager`)",
     "encoder_decoder": "The encoder-decoder ledger (`EncoderDecoderCacheManager`)",
+    "engine": "The engine: scheduler, ledger and worker",
 }
 
 

@@ -84,7 +84,8 @@ def call_text(call: Call, world: World) -> str:
 
 
 def _short(name: str) -> str:
-    return {"encoder_compute_budget": "budget", "num_embeds_to_schedule": "pending"}[name]
+    short = {"encoder_compute_budget": "budget", "num_embeds_to_schedule": "pending"}
+    return short.get(name, name)
 
 
 def ledger_text(world: World, state: State) -> str:
@@ -95,6 +96,21 @@ def ledger_text(world: World, state: State) -> str:
             f"charged {charged}   this pass {_set(state['allocated'])}   "
             f"to report {_set(state['to_free'])}   free slots {state['free_slots']}"
         )
+    return "   ".join([*_ledger_parts(state), *_engine_parts(state)])
+
+
+def _engine_parts(state: State) -> list[str]:
+    """The worker, and what the pass has decided so far."""
+    parts = [f"worker {_set(state['worker'])}"]
+    if "running" in state:
+        for name in ("tentative", "scheduled", "encodes", "loads", "to_gather", "unconfirmed"):
+            members = [x[0] if len(x) == 1 else f"{x[0]} for {x[1]}" for x in sorted(state[name])]
+            parts += [f"{name.replace('_', ' ')} {', '.join(members)}"] if members else []
+        parts.append(f"running {_set(state['running'])}")
+    return parts
+
+
+def _ledger_parts(state: State) -> list[str]:
     references: dict[str, list[str]] = {}
     for h, r in sorted(state["references"]):
         references.setdefault(h, []).append(r)
@@ -103,11 +119,13 @@ def ledger_text(world: World, state: State) -> str:
         for (h,) in sorted(state["cached"])
     ]
     order = sorted((h for (h,) in state["freeable"]), key=state["since"].__getitem__)
-    return (
-        f"cached {', '.join(cached) or '–'}   freeable {', '.join(order) or '–'}   "
-        f"evicted {_set(state['freed'])}   free slots {state['free_slots']}   "
-        f"freeable slots {state['freeable_slots']}   worker {_set(state['worker'])}"
-    )
+    return [
+        f"cached {', '.join(cached) or '–'}",
+        f"freeable {', '.join(order) or '–'}",
+        f"evicted {_set(state['freed'])}",
+        f"free slots {state['free_slots']}",
+        f"freeable slots {state['freeable_slots']}",
+    ]
 
 
 def _set(members: frozenset[tuple[str]]) -> str:
@@ -129,12 +147,16 @@ def _step(number: int, step: Step, world: World) -> Iterator[str]:
 
 def _consequence(trace: Counterexample) -> Iterator[str]:
     last = trace.steps[-1]
-    if "L1" in trace.clauses:
+    if "L1" in trace.clauses and trace.system == "ledger":
         live = sorted(h for (h,) in last.result if (h,) in last.before["cached"])
         yield (
             f"{INDENT}The worker is told to drop {', '.join(live)}, which the ledger counts as "
             "cached: the next request that hits it finds no tensor."
         )
+    if "S1" in trace.clauses:
+        hash_of = trace.world.functions["hash_of"]
+        wanted = {hash_of[i] for (i,) in last.before["to_gather"]}
+        yield f"{INDENT}RuntimeError: Encoder cache miss for {', '.join(sorted(wanted))}."
 
 
 def as_json(trace: Trace) -> dict[str, Any]:

@@ -10,7 +10,8 @@ wherever it occurs. `total` is an uninterpreted function on sets: only the insta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import z3
@@ -40,22 +41,42 @@ Z3 = Any
 Scope = Mapping[Symbol, Z3]
 
 
+@dataclass
+class _Lifted:
+    """The symbol of a comprehension, and the numbers of the definitions that it rests on."""
+
+    symbol: Z3
+    needs: set[int]
+
+
 class Unbounded:
-    """One translation: z3 declarations, and the definitions gathered so far."""
+    """A translation that remembers: the same term is the same z3 term in every query."""
 
     def __init__(self) -> None:
-        self.definitions: list[Z3] = []
         self._sorts: dict[str, Z3] = {}
         self._functions: dict[str, Z3] = {}
         self._symbols: dict[tuple[str, str], Z3] = {}
-        self._lifted: dict[object, Z3] = {}
+        self._definitions: list[Z3] = []
+        self._lifted: dict[object, _Lifted] = {}
+        self._needs: set[int] = set()
+        self._memo: dict[int, tuple[Term, Z3, frozenset[int]]] = {}
 
-    def __call__(self, term: Term) -> Z3:
-        return self._term(term, {})
+    def assertions(self, terms: Iterable[Term]) -> list[Z3]:
+        """The terms, and the definitions of what occurs in them."""
+        asserted, needs = [], set[int]()
+        for term in terms:
+            formula, needed = self._closed(term)
+            asserted.append(formula)
+            needs |= needed
+        return [*asserted, *(self._definitions[k] for k in sorted(needs))]
 
-    def let(self, symbol: Symbol, value: Term) -> None:
-        """From now on `symbol` stands for `value`: the frame of an action."""
-        self._symbols[_name(symbol)] = self(value)
+    def _closed(self, term: Term) -> tuple[Z3, frozenset[int]]:
+        if id(term) not in self._memo:
+            self._needs = set()
+            formula = self._term(term, {})
+            self._memo[id(term)] = term, formula, frozenset(self._needs)
+        _, formula, needs = self._memo[id(term)]
+        return formula, needs
 
     # Declarations.
 
@@ -88,9 +109,10 @@ class Unbounded:
             case Symbol(role="bound"):
                 return scope[term]
             case Symbol():
-                key = _name(term)
+                name = f"{term.name}_after" if term.role == "next" else term.name
+                key = name, term.sort.name
                 if key not in self._symbols:
-                    self._symbols[key] = z3.Const("".join(key), self._sort(term.sort))
+                    self._symbols[key] = z3.Const(name, self._sort(term.sort))
                 return self._symbols[key]
             case Binder(name="forall" | "exists"):
                 inner, variables = self._open(term.variables, scope)
@@ -130,9 +152,15 @@ class Unbounded:
         if form not in self._lifted:
             name = f"{binder.name}!{len(self._lifted)}"
             symbol = z3.Function(name, *(x.sort() for x in free), self._sort(binder.sort))
-            self._lifted[form] = symbol
-            self.definitions.append(self._definition(binder, symbol(*free), free, scope))
-        return self._lifted[form](*free)
+            lifted = self._lifted[form] = _Lifted(symbol, set())
+            outer_needs, self._needs = self._needs, lifted.needs
+            definition = self._definition(binder, symbol(*free), free, scope)
+            self._needs.add(len(self._definitions))
+            self._definitions.append(definition)
+            self._needs = outer_needs
+        lifted = self._lifted[form]
+        self._needs |= lifted.needs
+        return lifted.symbol(*free)
 
     def _definition(self, binder: Binder, lifted: Z3, free: list[Z3], scope: Scope) -> Z3:
         inner, variables = self._open(binder.variables, scope)
@@ -150,10 +178,6 @@ class Unbounded:
             maximum = z3.If(some, z3.And(attained, bound), lifted == 0)
             return z3.ForAll(free, maximum, patterns=[lifted]) if free else maximum
         return z3.ForAll([*free, *variables], cell == body, patterns=[cell])
-
-
-def _name(symbol: Symbol) -> tuple[str, str]:
-    return symbol.name, "_after" if symbol.role == "next" else ""
 
 
 def _pointwise(term: Op) -> Binder:

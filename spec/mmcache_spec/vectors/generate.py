@@ -31,7 +31,7 @@ from .format import (
 )
 from .replay import Replay, parameters_of, vector_call
 
-__all__ = ["answers_otherwise", "generate", "predicted_failures", "warm_up"]
+__all__ = ["answers_otherwise", "generate", "predicted_failures", "warm_up", "wrong_ledgers"]
 
 SEARCH = scopes_up_to(4, 3, 2)
 GOAL_SEARCH = scope(3, 2, 2)
@@ -60,9 +60,8 @@ class _Draft:
 def generate(executor: Executor) -> list[Vector]:
     """All vectors, sorted by id. Searches run in parallel; the result does not depend on how."""
     drafts: list[_Draft] = []
-    wrong = [v.name for v in VARIANTS.values() if v is not SPECIFIED]
-    jobs = [executor.submit(_counterexamples, name) for name in wrong]
-    jobs += [executor.submit(_witnesses, system.name) for system in SPECIFIED.systems]
+    jobs = [executor.submit(_counterexamples, v.name) for v in wrong_ledgers()]
+    jobs += [executor.submit(_witnesses, name) for name in MANAGERS]
     for job in jobs:
         drafts += job.result()
     vectors: dict[str, Vector] = {}
@@ -74,6 +73,15 @@ def generate(executor: Executor) -> list[Vector]:
             contents.add(content)
             vectors[vector.id] = vector
     return [vectors[key] for key in sorted(vectors)]
+
+
+MANAGERS: dict[str, Manager] = {"ledger": "encoder_cache", "encoder_decoder": "encoder_decoder"}
+"""The systems that a manager implements."""
+
+
+def wrong_ledgers() -> list[Variant]:
+    """The variants that vectors for managers can tell from `specified`."""
+    return [v for v in VARIANTS.values() if v.expected is not None and v.system.name in MANAGERS]
 
 
 def _specified(name: str) -> TransitionSystem:
@@ -139,7 +147,7 @@ def _vector(draft: _Draft) -> Vector:
         if answer is None:
             raise ValueError(f"{draft.slug}: the specified guards refuse {call}")
         steps.append(Step(call, answer))
-    manager: Manager = "encoder_cache" if system.name == "ledger" else "encoder_decoder"
+    manager = MANAGERS[system.name]
     return Vector(
         format="mmcache/vector",
         format_version=1,
@@ -151,10 +159,8 @@ def _vector(draft: _Draft) -> Vector:
         clauses=draft.clauses,
         kills=tuple(
             v.name
-            for v in VARIANTS.values()
-            if v is not SPECIFIED
-            and v.system.name == system.name
-            and answers_otherwise(v.system, parameters, steps)
+            for v in wrong_ledgers()
+            if v.system.name == system.name and answers_otherwise(v.system, parameters, steps)
         ),
         requires=("allocate_again",) if "allocate_again" in replay.used else (),
         provenance=Provenance(spec_digest=digest(system), solver="z3", seed=0),
