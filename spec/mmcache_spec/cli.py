@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .checks.bounded import Counterexample, Disagreement, NoVerdict, shortest
+from .checks.coverage import cover
 from .checks.induction import Outcome
 from .checks.proof import Proof, Share, check_vacuity, prove, solver_version
 from .checks.unrolling import Start
@@ -26,6 +27,8 @@ from .model.variants import SPECIFIED, VARIANTS, Variant
 from .model.world import scope, scopes_of, scopes_up_to
 from .render.formula import formula
 from .render.story import as_json, cti_story, story
+from .vectors.generate import Suite
+from .vectors.manifest import statistics
 
 __all__ = ["main"]
 
@@ -368,46 +371,127 @@ def obligations_command(folder: Path, variant: Variant) -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="By default, the vectors of the installed mmcache_conformance.",
 )
-def counterexamples_command(check: bool, folder: Path | None) -> None:
+@click.option(
+    "--deep", is_flag=True, help="Instead, write long seeded walks, the deep size, into --out."
+)
+def counterexamples_command(check: bool, folder: Path | None, deep: bool) -> None:
     """Regenerate the conformance vectors, byte for byte.
 
     Exit code: 0 done, or no drift; 1 drift; 2 usage; 3 unknown.
     """
+    if deep:
+        _write_walks(check, folder)
+        return
     from .vectors.format import encode
     from .vectors.generate import generate
+    from .vectors.manifest import manifest
 
-    folder = folder or _packaged_vectors()
+    package = _conformance_package()
+    folder = folder or package / "vectors"
     with _apology(UNKNOWN), _workers() as executor:
-        vectors = {f"{v.id}.json": encode(v) for v in generate(executor)}
-    present = {p.name: p.read_bytes() for p in folder.glob("*.json")} if folder.is_dir() else {}
+        suite = generate(executor)
+    files = {folder / f"{v.id}.json": encode(v) for v in suite.vectors.values()}
+    files[folder.parent / "manifest.json"] = manifest(suite)
+    present = {p: p.read_bytes() for p in folder.glob("*.json")}
+    present |= {p: p.read_bytes() for p in files if p.is_file()}
     if check:
-        drifted = [n for n in sorted({*vectors, *present}) if vectors.get(n) != present.get(n)]
-        for name in drifted:
-            state = (
-                "differs"
-                if name in vectors and name in present
-                else ("missing" if name in vectors else "not generated any more")
+        drifted = [p for p in sorted({*files, *present}) if files.get(p) != present.get(p)]
+        for path in drifted:
+            what = (
+                "is not generated any more"
+                if path not in files
+                else ("differs" if path in present else "is missing")
             )
-            out.print(f"✗ {folder / name}: {state}")
-        if drifted:
-            out.print("mend it: mmcache-spec counterexamples")
-        else:
-            out.print(f"✓ {len(vectors)} vectors, no drift")
+            out.print(f"✗ {path} {what}")
+        out.print("mend it: mmcache-spec counterexamples" if drifted else _statistics(suite))
         sys.exit(1 if drifted else 0)
     with _apology(USAGE):
         folder.mkdir(parents=True, exist_ok=True)
-        for name in present.keys() - vectors.keys():
-            (folder / name).unlink()
-        for name, content in vectors.items():
-            (folder / name).write_bytes(content)
-    out.print(f"{len(vectors)} vectors in {folder}")
+        for path in present.keys() - files.keys():
+            path.unlink()
+        for path, content in files.items():
+            path.write_bytes(content)
+    out.print(_statistics(suite))
 
 
-def _packaged_vectors() -> Path:
+def _write_walks(check: bool, folder: Path | None) -> None:
+    from .vectors.format import encode
+    from .vectors.walks import walks
+
+    if folder is None or check:
+        raise click.UsageError("--deep needs --out, and nothing to --check: it is not packaged")
+    with _apology(USAGE), _workers() as executor:
+        folder.mkdir(parents=True, exist_ok=True)
+        count = 0
+        for vector in walks(executor):
+            (folder / f"{vector.id}.json").write_bytes(encode(vector))
+            count += 1
+    out.print(f"{count} vectors in {folder}")
+    out.print(f"run them: mmcache-conformance run --vectors {folder}")
+
+
+def _statistics(suite: Suite) -> str:
+    numbers = statistics(suite)
+    return "\n".join(f"{what:32} {number}" for what, number in numbers.items())
+
+
+def _conformance_package() -> Path:
     found = find_spec("mmcache_conformance")
     if found is None or not found.submodule_search_locations:
         raise click.UsageError("mmcache_conformance is not installed; say where with --out")
-    return Path(found.submodule_search_locations[0]) / "vectors"
+    return Path(found.submodule_search_locations[0])
+
+
+@main.command("coverage")
+@click.option("--markdown", is_flag=True, help="As in docs/coverage.md.")
+def coverage_command(markdown: bool) -> None:
+    """Which goals some calls reach, and which are proved to be out of reach.
+
+    Exit code: 0 every goal is one or the other, 1 some are open, 2 usage, 3 unknown.
+    """
+    from .render.coverage import coverage_page, goal_sets
+
+    with _apology(UNKNOWN):
+        covered = {title: cover(s, w, g, b, least=False) for title, s, w, g, b in goal_sets()}
+    if markdown:
+        print(coverage_page(covered), end="")
+    else:
+        for title, found in covered.items():
+            counts = f"{len(found.reached)} reached, {len(found.unreachable)} proved unreachable"
+            out.print(f"{title}: {counts}, {len(found.open)} open")
+            for name in found.open:
+                out.print(f"  ? {name}")
+    sys.exit(1 if any(found.open for found in covered.values()) else 0)
+
+
+@main.command("mutants")
+@click.option("--bound", type=click.IntRange(1), default=5, show_default=True, help="In calls.")
+@click.option(
+    "--scope",
+    "size",
+    type=click.IntRange(1, 26),
+    nargs=3,
+    default=(2, 2, 2),
+    show_default=True,
+    metavar="HASHES REQUESTS INPUTS",
+)
+def mutants_command(bound: int, size: tuple[int, int, int]) -> None:
+    """Mutate every action of the managers; say which mutants the packaged vectors kill.
+
+    Of each mutant that they do not kill, Z3 looks for calls that tell it from the specification;
+    finding none is a proof that there are none in the scope, up to the bound.
+
+    Exit code: 0 all killed or equivalent, 1 some survive, 2 usage, 3 unknown.
+    """
+    from .vectors.format import load
+    from .vectors.generate import survivors
+
+    vectors = [load(path) for path in sorted((_conformance_package() / "vectors").glob("*.json"))]
+    with _apology(UNKNOWN), _workers() as executor:
+        report = survivors(vectors, scope(*size), bound, executor)
+    for line in report.lines():
+        out.print(line)
+    sys.exit(1 if report.alive else 0)
 
 
 @main.command("clauses")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from .kernel.goals import Goal
+from .kernel.goals import ANY, Goal
 from .kernel.system import Action, Invariant, Property, TransitionSystem
 from .kernel.terms import Binder, Function, Literal, Op, Sort, Symbol, Term, unnamed
 
@@ -114,7 +114,12 @@ class Interpreter:
         return broken
 
     def meets(self, goal: Goal, step: Step) -> bool:
-        """Whether this step is one of the situations that the goal describes."""
+        """Whether this step is one of the situations that the goal describes.
+
+        Of `goal.after` it knows nothing: that is about the step before.
+        """
+        if goal.action == ANY:
+            return bool(self.evaluate(goal.condition, step.after))
         scope = _Scope(step.before, step.after, step.call.arguments, step.result)
         return step.call.action == goal.action and bool(self._value(goal.condition, scope, {}))
 

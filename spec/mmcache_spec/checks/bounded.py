@@ -86,10 +86,11 @@ def witnesses(
     bound: int = 8,
     *,
     least: bool = True,
+    first_only: bool = False,
 ) -> dict[str, Trace | None]:
     """For each goal, by name, a shortest path that reaches it from the initial state.
 
-    The least of them, or, which is much quicker, any.
+    The least of them, or, which is much quicker, any. With `first_only`, stop at the first goal.
     """
     found: dict[str, Trace | None] = {goal.name: None for goal in goals}
     unrolling = Unrolling(system, scope, "init")
@@ -104,6 +105,8 @@ def witnesses(
                         model, small = _smallest(unrolling, length, reach)
                     trace = _executed(system, "init", *small.read(model))
                     found[goal.name] = _confirmed(trace, system, goal)
+                    if first_only:
+                        return found
         if all(trace is not None for trace in found.values()):
             break
     return found

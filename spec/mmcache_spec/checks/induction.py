@@ -23,7 +23,17 @@ from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subter
 from ..translate.unbounded import Unbounded
 from .bounded import shortest
 
-__all__ = ["CTI", "Obligation", "Outcome", "Verdict", "decide", "lemmas", "obligations", "queries"]
+__all__ = [
+    "CTI",
+    "Obligation",
+    "Outcome",
+    "Verdict",
+    "decide",
+    "is_proved",
+    "lemmas",
+    "obligations",
+    "queries",
+]
 
 Verdict = Literal["proved", "refuted", "unknown"]
 Kind = Literal["initiation", "consecution", "action"]
@@ -91,6 +101,11 @@ def decide(obligation: Obligation, scope: Scope) -> Outcome:
     elif _proved(obligation, TIMEOUT_MS):
         verdict = "proved"
     return Outcome(obligation, verdict, time.perf_counter() - started, cti)
+
+
+def is_proved(obligation: Obligation, timeout_ms: int = PATIENCE_MS) -> bool:
+    """Whether the solver proves it at once; `False` says nothing."""
+    return _proved(obligation, timeout_ms)
 
 
 def _proved(obligation: Obligation, timeout_ms: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import z3
 
 from ..interpreter import Call, World
-from ..kernel.goals import Goal
+from ..kernel.goals import ANY, Goal
 from ..kernel.system import Action, Property, Scope, TransitionSystem
 from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort
 from ..translate.finite import Finite, Names, conjunction, disjunction, negation
@@ -184,11 +184,17 @@ class Unrolling:
     def reaches(self, goal: Goal) -> Any:
         """A literal for: the last step reaches the goal."""
         moment = self.moments[-1]
-        if goal.action not in moment.names:
+        if goal.action == ANY:
+            met = self.finite(goal.condition, Names(before=self.states[-1]))
+        elif goal.action not in moment.names:
             return z3.BoolVal(False)
-        met = self.finite(goal.condition, moment.names[goal.action])
-        if not goal.refused:
+        else:
+            met = self.finite(goal.condition, moment.names[goal.action])
+        if goal.action != ANY and not goal.refused:
             met = conjunction(moment.fires[goal.action], met)
+        if goal.after is not None:
+            earlier = self.moments[-2].fires if len(self.moments) > 1 else {}
+            met = conjunction(earlier.get(goal.after, False), met)
         literal = z3.Bool(f"reaches {goal.name}@{len(self.moments)}")
         self._assume(literal == z3.And(met, True))
         return literal

@@ -16,7 +16,7 @@ from .induction import lemmas, obligations
 __all__ = ["false_lemmas", "lemmas_of", "reachability"]
 
 
-def reachability(system: TransitionSystem, scope: Scope, bound: int = 4) -> dict[str, Trace | None]:
+def reachability(system: TransitionSystem, scope: Scope, bound: int = 6) -> dict[str, Trace | None]:
     """Every action, guard and answer of the system, with the path that shows it can occur."""
     return witnesses(system, scope, tuple(vacuity_goals(system)), bound, least=False)
 

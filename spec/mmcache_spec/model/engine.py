@@ -591,6 +591,10 @@ STRENGTHENING = (
         ),
     ),
     Invariant(
+        "what_was_evicted_is_at_the_worker",
+        forall(HASH, lambda k: freed.has(k).implies(worker.has(k))),
+    ),
+    Invariant(
         "what_came_back_is_new",
         forall(
             HASH,

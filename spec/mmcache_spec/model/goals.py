@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from ..kernel.goals import Goal
+from ..kernel.goals import Goal, combination_goals
 from ..kernel.terms import BOOL, INT, SetSort, Term, all_of, exists, forall, parameter, result
 from . import encoder_decoder as ed
 from . import engine as en
 from . import ledger as lg
 from .world import HASH, INPUT, REQUEST, hash_of, owner, size
 
-__all__ = ["ENCODER_DECODER_GOALS", "ENGINE_GOALS", "LEDGER_GOALS"]
+__all__ = [
+    "ENCODER_DECODER_GOALS",
+    "ENGINE_COMBINATIONS",
+    "ENGINE_GOALS",
+    "LEDGER_COMBINATIONS",
+    "LEDGER_GOALS",
+]
 
 i, r = parameter("input", INPUT), parameter("request", REQUEST)
 budget = parameter("encoder_compute_budget", INT)
@@ -23,6 +29,17 @@ gone = lg.cached.minus(lg.cached.next)
 
 def _two_in(members: Term) -> Term:
     return exists(HASH, HASH, lambda g, k: all_of(members.has(g), members.has(k), ~(g == k)))
+
+
+def _three_in(members: Term) -> Term:
+    return exists(
+        HASH,
+        HASH,
+        HASH,
+        lambda f, g, k: all_of(
+            members.has(f), members.has(g), members.has(k), ~(f == g), ~(g == k), ~(f == k)
+        ),
+    )
 
 
 def _uses(j: Term, request: Term, of: Term) -> Term:
@@ -100,6 +117,19 @@ LEDGER_GOALS = (
         about=("L6",),
     ),
     Goal("two are evicted for one", "can_allocate", _two_in(gone), about=("L6",)),
+    Goal("three are evicted for one", "can_allocate", _three_in(gone), about=("L6",)),
+    Goal(
+        "room for what is pending only by eviction",
+        "can_allocate",
+        all_of(yes, ~gone.is_empty(), size(h) <= lg.free_slots, pending > 0),
+        about=("L6", "L7"),
+    ),
+    Goal(
+        "pending equal to the free slots",
+        "can_allocate",
+        all_of(~yes, pending == lg.free_slots, pending > 0, size(h) <= budget),
+        about=("L7",),
+    ),
     Goal(
         "one is evicted while another is referenced",
         "can_allocate",
@@ -379,4 +409,39 @@ ENGINE_GOALS = (
         ),
         about=("S3", "S4"),
     ),
+)
+
+
+# --- combinations ------------------------------------------------------------------------------
+
+
+def _is_referenced(k: Term) -> Term:
+    return exists(REQUEST, lambda q: lg.references.has(k, q))
+
+
+LEDGER_COMBINATIONS = tuple(
+    combination_goals(
+        "a hash",
+        HASH,
+        {
+            "freed": lg.freed.has,
+            "cached": lg.cached.has,
+            "referenced": _is_referenced,
+            "held by the worker": lg.worker.has,
+        },
+    )
+)
+
+ENGINE_COMBINATIONS = tuple(
+    combination_goals(
+        "a hash",
+        HASH,
+        {
+            "freed": lg.freed.has,
+            "cached": lg.cached.has,
+            "referenced": _is_referenced,
+            "scheduled": en.encoded.has,
+            "held by the worker": en.worker.has,
+        },
+    )
 )

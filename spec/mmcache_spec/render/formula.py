@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernel.terms import Binder, Literal, Op, Symbol, Term
+from ..kernel.terms import Binder, Literal, Op, Symbol, Term, unnamed
 
 __all__ = ["formula", "lines", "names_in"]
 
@@ -99,7 +99,7 @@ def _operator(term: Op) -> tuple[str, int]:
         if term.name == "eq" and args[0].sort.name == "Bool":
             return f"{_show(args[0], _AND)} ⇔ {_show(args[1], _AND)}", _LOOSE
         to_the_right = term.name == "implies"
-        left = _show(args[0], binding + 1 if to_the_right else binding)
+        left = _show(args[0], binding + (to_the_right or _mixes_sets(term)))
         right = _show(args[1], binding if to_the_right else binding + 1)
         return f"{left} {symbol} {right}", binding
     match term.name:
@@ -139,6 +139,13 @@ def _operator(term: Op) -> tuple[str, int]:
             assert term.function is not None
             return f"{term.function.name}({_show(args[0], _LOOSE)})", _TIGHT
     raise TypeError(f"no notation for {term.name!r}")
+
+
+def _mixes_sets(term: Op) -> bool:
+    """A union of a difference, or the like, which nobody reads without parentheses."""
+    left = unnamed(term.args[0])
+    sets = {"union", "minus", "insert", "remove"}
+    return isinstance(left, Op) and {term.name, left.name} <= sets and term.name != left.name
 
 
 def _tuple(terms: tuple[Term, ...]) -> str:

@@ -8,33 +8,45 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..checks.bounded import Trace, shortest, witnesses
+from ..checks.bounded import NoVerdict, Trace, shortest
+from ..checks.coverage import cover
+from ..checks.product import distinguish
 from ..interpreter import Call as SpecCall
 from ..interpreter import Interpreter, State, World
-from ..kernel.system import TransitionSystem
+from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import alpha_form
-from ..model.goals import ENCODER_DECODER_GOALS, LEDGER_GOALS
+from ..model.equivalents import EQUIVALENT
+from ..model.observables import agreement_of
 from ..model.variants import RELEASES, SPECIFIED, VARIANTS, Variant
 from ..model.world import scope, scopes_up_to
 from .format import (
     GetFreedMmHashes,
     Manager,
-    Parameters,
     Provenance,
     Step,
     Vector,
     content_id,
 )
 from .replay import Replay, parameters_of, vector_call
+from .strength import answers_otherwise, goals_of, kills, least_cover, mutants_of, reached
 
-__all__ = ["answers_otherwise", "generate", "predicted_failures", "warm_up", "wrong_ledgers"]
+__all__ = [
+    "MANAGERS",
+    "Suite",
+    "answers_otherwise",
+    "generate",
+    "predicted_failures",
+    "survivors",
+    "warm_up",
+    "wrong_ledgers",
+]
 
 SEARCH = scopes_up_to(4, 3, 2)
-GOAL_SEARCH = scope(3, 2, 2)
+GOAL_SEARCH = {"ledger": scope(4, 2, 3), "encoder_decoder": scope(3, 2, 2)}
 BOUND = 8
 
 
@@ -57,22 +69,196 @@ class _Draft:
     trace: Trace
 
 
-def generate(executor: Executor) -> list[Vector]:
-    """All vectors, sorted by id. Searches run in parallel; the result does not depend on how."""
-    drafts: list[_Draft] = []
+def generate(executor: Executor) -> Suite:
+    """The standard suite. Searches run in parallel; the result does not depend on how.
+
+    The counterexamples of the variants are kept, and the witnesses that a clause is put to the test
+    by. Of the others, and of the traces that tell a mutant from `specified`, as many as it takes to
+    reach every goal and to kill every mutant that is not listed as equivalent.
+    """
     jobs = [executor.submit(_counterexamples, v.name) for v in wrong_ledgers()]
-    jobs += [executor.submit(_witnesses, name) for name in MANAGERS]
-    for job in jobs:
-        drafts += job.result()
+    counterexamples = _distinct(draft for job in jobs for draft in job.result())
+    jobs = [executor.submit(_witnesses, name) for name in MANAGERS]
+    found = _distinct(draft for job in jobs for draft in job.result())
+    found = {key: v for key, v in found.items() if _content(v) not in _contents(counterexamples)}
+    candidates = {**counterexamples, **found}
+    for name in MANAGERS:
+        candidates |= _against_survivors(specified(name), candidates, executor)
+    strengths = dict(_strengths(candidates, executor))
+    named = (key for key, vector in candidates.items() if vector.clauses)
+    standard = least_cover(strengths, kept=sorted(named))
+    smoke = least_cover({k: set(candidates[k].kills) for k in standard}, most=SMOKE)
+    return Suite(
+        {key: candidates[key] for key in standard},
+        smoke,
+        {key: sorted(strengths[key]) for key in standard},
+    )
+
+
+SMOKE = 20
+"""The most vectors of the smallest size of the suite."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Vectors by id; the ids of the small size; and what each vector reaches and kills."""
+
+    vectors: dict[str, Vector]
+    smoke: list[str]
+    strengths: dict[str, list[str]]
+
+
+def _distinct(drafts: Iterable[_Draft]) -> dict[str, Vector]:
+    """The vectors of the drafts, by id; of those with the same content, the first."""
     vectors: dict[str, Vector] = {}
-    contents: set[str] = set()
+    seen: set[str] = set()
     for draft in drafts:
         vector = _vector(draft)
-        content = vector.id.rsplit("-", 1)[1]
-        if content not in contents:
-            contents.add(content)
+        if _content(vector) not in seen:
+            seen.add(_content(vector))
             vectors[vector.id] = vector
-    return [vectors[key] for key in sorted(vectors)]
+    return vectors
+
+
+def _content(vector: Vector) -> str:
+    return vector.id.rsplit("-", 1)[1]
+
+
+def _contents(vectors: dict[str, Vector]) -> set[str]:
+    return set(map(_content, vectors.values()))
+
+
+def _strengths(vectors: dict[str, Vector], executor: Executor) -> Iterator[tuple[str, set[str]]]:
+    keys = sorted(vectors)
+    found = executor.map(_strength, (vectors[k] for k in keys), chunksize=4)
+    yield from zip(keys, found, strict=True)
+
+
+def _strength(vector: Vector) -> set[str]:
+    """The names of the goals, variants and mutants that the vector is good for."""
+    system = specified(_system_name(vector.manager))
+    goals = {f"goal {name}" for name in reached(system, vector)}
+    killed = {f"mutant {name}" for name in kills(system, vector)}
+    return {f"{system.name}: {name}" for name in goals | killed} | set(vector.kills)
+
+
+def _system_name(manager: Manager) -> str:
+    (name,) = (name for name, m in MANAGERS.items() if m == manager)
+    return name
+
+
+def _against_survivors(
+    system: TransitionSystem, vectors: dict[str, Vector], executor: Executor
+) -> dict[str, Vector]:
+    """A vector for each mutant that none of these kills, unless it is listed as equivalent."""
+    mine = [v for v in vectors.values() if v.manager == MANAGERS[system.name]]
+    names = [m.name for m in mutants_of(system) if m.name not in EQUIVALENT[system.name]]
+    dead = set().union(*executor.map(_kills, mine, chunksize=4))
+    alive = [name for name in names if name not in dead]
+    traces = executor.map(_tell_apart, [system.name] * len(alive), alive)
+    drafts = [
+        _Draft(
+            slug=f"{PREFIX[system.name]}mutant-{_slug(name)}",
+            description=f"Tells {name} from what is specified.",
+            goal=f"a difference: {name}",
+            variant=SPECIFIED.name,
+            clauses=(),
+            trace=replace(trace, system=system.name),
+        )
+        for name, trace in zip(alive, traces, strict=True)
+        if trace is not None
+    ]
+    known = _contents(vectors)
+    return {key: v for key, v in _distinct(drafts).items() if _content(v) not in known}
+
+
+def _kills(vector: Vector) -> set[str]:
+    return kills(specified(_system_name(vector.manager)), vector)
+
+
+def _tell_apart(
+    system_name: str,
+    mutant_name: str,
+    scopes: Sequence[Scope] = (),
+    bound: int | None = None,
+) -> Trace | None:
+    system = specified(system_name)
+    (mutant,) = (m for m in mutants_of(system) if m.name == mutant_name)
+    agreement = agreement_of(system_name)
+    within = scopes or DIFFERENCE_SEARCH
+    return distinguish(system, mutant.system, agreement, within, bound or DIFFERENCE_BOUND)
+
+
+DIFFERENCE_SEARCH = [scope(2, 2, 2), scope(3, 2, 2)]
+DIFFERENCE_BOUND = 6
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """What became of the mutants, as `system: name`."""
+
+    killed: tuple[str, ...]
+    equivalent: tuple[str, ...]
+    alive: tuple[str, ...]
+    scope: str
+    bound: int
+
+    def lines(self) -> Iterator[str]:
+        total = len(self.killed) + len(self.equivalent) + len(self.alive)
+        yield f"{total} mutants of the specification"
+        yield f"  killed by the vectors  {len(self.killed)}"
+        yield f"  equivalent             {len(self.equivalent)}"
+        yield f"    (no difference within {self.scope}, up to {self.bound} calls)"
+        yield f"  alive                  {len(self.alive)}"
+        for name in self.alive:
+            yield f"    {name}"
+
+
+def survivors(
+    vectors: Iterable[Vector], within: Scope, bound: int, executor: Executor
+) -> Survivors:
+    """Kill every mutant that can be killed; look for a difference in each of the others."""
+    suite = list(vectors)
+    killed: list[str] = []
+    equivalent: list[str] = []
+    alive: list[str] = []
+    for name in MANAGERS:
+        mine = [v for v in suite if v.manager == MANAGERS[name]]
+        dead = set().union(*executor.map(_kills, mine, chunksize=4))
+        names = [m.name for m in mutants_of(specified(name))]
+        rest = [m for m in names if m not in dead]
+        count = len(rest)
+        traces = executor.map(
+            _tell_apart, [name] * count, rest, [[within]] * count, [bound] * count
+        )
+        for mutant, trace in zip(rest, traces, strict=True):
+            (equivalent if trace is None else alive).append(f"{name}: {mutant}")
+        killed += [f"{name}: {m}" for m in names if m in dead]
+    return Survivors(tuple(killed), tuple(equivalent), tuple(alive), within.name, bound)
+
+
+_SIGNS = {
+    "<": "less",
+    "≤": "at-most",
+    ">": "more",
+    "≥": "at-least",
+    "+": "plus",
+    "\u2212": "minus",
+}
+
+
+def _slug(text: str) -> str:
+    words = {
+        "<": "less",
+        "≤": "at-most",
+        ">": "more",
+        "≥": "at-least",
+        "+": "plus",
+        "\u2212": "minus",
+    }
+    for sign, word in words.items():
+        text = text.replace(sign, word)
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 MANAGERS: dict[str, Manager] = {"ledger": "encoder_cache", "encoder_decoder": "encoder_decoder"}
@@ -84,7 +270,11 @@ def wrong_ledgers() -> list[Variant]:
     return [v for v in VARIANTS.values() if v.expected is not None and v.system.name in MANAGERS]
 
 
-def _specified(name: str) -> TransitionSystem:
+PREFIX = {"ledger": "", "encoder_decoder": "encoder-decoder-"}
+
+
+def specified(name: str) -> TransitionSystem:
+    """The right system of this name."""
     (system,) = (s for s in SPECIFIED.systems if s.name == name)
     return system
 
@@ -117,13 +307,15 @@ def _draft(
 
 
 def _witnesses(system_name: str) -> list[_Draft]:
-    system = _specified(system_name)
-    goals = LEDGER_GOALS if system_name == "ledger" else ENCODER_DECODER_GOALS
-    prefix = "" if system_name == "ledger" else "encoder-decoder-"
-    traces = witnesses(system, GOAL_SEARCH, goals, BOUND)
+    system = specified(system_name)
+    goals = goals_of(system)
+    covered = cover(system, GOAL_SEARCH[system_name], goals, BOUND)
+    if covered.open:
+        raise NoVerdict(f"neither reached nor proved unreachable: {', '.join(covered.open)}")
+    traces = covered.reached
     return [
         _Draft(
-            slug=prefix + re.sub(r"[^a-z0-9]+", "-", goal.name),
+            slug=PREFIX[system_name] + _slug(goal.name),
             description=f"{goal.action}: {goal.name}.",
             goal=goal.name,
             variant=SPECIFIED.name,
@@ -131,12 +323,12 @@ def _witnesses(system_name: str) -> list[_Draft]:
             trace=trace,
         )
         for goal in goals
-        if (trace := traces[goal.name]) is not None
+        if (trace := traces.get(goal.name)) is not None
     ]
 
 
 def _vector(draft: _Draft) -> Vector:
-    system = _specified(draft.trace.system)
+    system = specified(draft.trace.system)
     parameters, places = parameters_of(draft.trace.world)
     calls = [vector_call(step.call, places) for step in draft.trace.steps]
     calls += _CLOSING
@@ -167,14 +359,6 @@ def _vector(draft: _Draft) -> Vector:
         parameters=parameters,
         steps=tuple(steps),
     )
-
-
-def answers_otherwise(
-    system: TransitionSystem, parameters: Parameters, steps: Iterable[Step]
-) -> bool:
-    """Whether the system, asked the same, answers, shows or refuses something else."""
-    replay = Replay(system, parameters)
-    return any(replay.answer(step.call) != step.expect for step in steps)
 
 
 def predicted_failures(release: str, vectors: Iterable[Vector]) -> list[str]:
@@ -229,7 +413,7 @@ def warm_up(trace: Trace) -> Trace | None:
     if warm or held:
         calls.append(SpecCall("get_freed_mm_hashes"))
     extended = _with_request(world, "warm", warm) if warm else world
-    interpreter = Interpreter(_specified("ledger"), extended)
+    interpreter = Interpreter(specified("ledger"), extended)
     prefix = list(interpreter.run(calls))
     reached = prefix[-1].after if prefix else interpreter.initial()
     if any(s.refused_by for s in prefix) or not _same_ledger(reached, state):

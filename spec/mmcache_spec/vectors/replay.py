@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..interpreter import Call as SpecCall
-from ..interpreter import Interpreter, State, World
+from ..interpreter import Interpreter, State, Step, World
 from ..kernel.system import TransitionSystem
 from .format import (
     Allocate,
@@ -123,8 +123,8 @@ class Replay:
         self.system = system
         self.interpreter = Interpreter(system, world_of(parameters))
         self.state: State = self.interpreter.initial()
-        self.used: set[str] = set()
-        """The actions that occurred."""
+        self.steps: list[Step] = []
+        """What has been done so far, refused calls left out."""
 
     def answer(self, call: Call) -> Expect | None:
         """What the system answers; None where the call is one that its guards refuse."""
@@ -132,10 +132,15 @@ class Replay:
             step = self.interpreter.call(self.state, SpecCall(action, self._arguments(call)))
             if not step.refused_by:
                 self.state = step.after
-                self.used.add(action)
+                self.steps.append(step)
                 seen = observe(self.system, self.interpreter.world, step.after)
                 return Expect(_returned(step.result), seen)
         return None
+
+    @property
+    def used(self) -> set[str]:
+        """The actions that occurred."""
+        return {step.call.action for step in self.steps}
 
     def answers(self, calls: Sequence[Call]) -> Iterator[Expect | None]:
         for call in calls:

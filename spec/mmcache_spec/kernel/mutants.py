@@ -1,0 +1,103 @@
+"""Mutants: the same system with one small thing wrong.
+
+Every comparison of every action, every sum, every line of every effect, every set operation, each
+branch of each choice. A test suite is worth what it notices of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from .system import Action, TransitionSystem
+from .terms import Binder, Literal, Op, Term, unnamed
+
+__all__ = ["Mutant", "mutants"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    system: TransitionSystem
+
+
+def mutants(system: TransitionSystem) -> Iterator[Mutant]:
+    """Every mutant of the answers and effects, with a name that says where and what.
+
+    Guards are left alone: they are the caller's duties, and no call of a test breaks them. Ghost
+    variables are left alone too: no implementation has them.
+    """
+    ghosts = {v.name for v in system.variables if v.role == "ghost"}
+    for action in system.actions:
+        for where, mutated in _mutated_actions(action, ghosts):
+            changed = tuple(mutated if a is action else a for a in system.actions)
+            yield Mutant(f"{action.name}: {where}", replace(system, actions=changed))
+
+
+def _mutated_actions(action: Action, ghosts: set[str]) -> Iterator[tuple[str, Action]]:
+    if action.returns is not None:
+        for what, term in _mutations(action.returns):
+            yield f"answer, {what}", replace(action, returns=term)
+    for k, (variable, value) in enumerate(action.effect):
+        if variable.name in ghosts:
+            continue
+        rest = action.effect[:k], action.effect[k + 1 :]
+        yield f"{variable.name}, forgotten", replace(action, effect=(*rest[0], *rest[1]))
+        for what, term in _mutations(value):
+            line = (variable, term)
+            yield f"{variable.name}, {what}", replace(action, effect=(*rest[0], line, *rest[1]))
+
+
+def _mutations(term: Term) -> Iterator[tuple[str, Term]]:
+    """Every term that differs in one place, and what differs, counted where it occurs again."""
+    seen: dict[str, int] = {}
+    for what, mutated in _each(term):
+        seen[what] = seen.get(what, 0) + 1
+        yield (what if seen[what] == 1 else f"{what} ({seen[what]})"), mutated
+
+
+def _each(term: Term) -> Iterator[tuple[str, Term]]:
+    term = unnamed(term)
+    yield from _here(term)
+    if isinstance(term, Op):
+        for k, argument in enumerate(term.args):
+            for what, changed in _each(argument):
+                yield what, replace(term, args=(*term.args[:k], changed, *term.args[k + 1 :]))
+    elif isinstance(term, Binder):
+        for what, changed in _each(term.body):
+            yield what, replace(term, body=changed)
+        if term.value is not None:
+            for what, changed in _each(term.value):
+                yield what, replace(term, value=changed)
+
+
+def _here(term: Term) -> Iterator[tuple[str, Term]]:
+    match term:
+        case Op(name="lt", args=args):
+            yield "< is ≤", replace(term, name="le")
+            yield "< is >", replace(term, args=args[::-1])
+        case Op(name="le", args=args):
+            yield "≤ is <", replace(term, name="lt")
+            yield "≤ is ≥", replace(term, args=args[::-1])
+        case Op(name="add"):
+            yield "+ is −", replace(term, name="sub")
+        case Op(name="sub"):
+            yield "− is +", replace(term, name="add")
+        case Op(name="not", args=(inner,)):
+            yield "¬ is gone", inner
+        case Op(name="and" | "or", args=args) if len(args) > 1:
+            for k in range(len(args)):
+                yield (
+                    f"condition {k + 1} of {len(args)} is gone",
+                    replace(term, args=(*args[:k], *args[k + 1 :])),
+                )
+        case Op(name="ite", args=(condition, then, otherwise)):
+            yield "always then", then
+            yield "always else", otherwise
+            yield "then and else swapped", replace(term, args=(condition, otherwise, then))
+        case Op(name="insert" | "remove" | "union" | "minus", args=(members, *_)):
+            yield f"{term.name} is gone", members
+        case Op(name="put", args=(table, *_)):
+            yield "put is gone", table
+        case Literal(value=value):
+            yield f"{value} is {value + 1}", replace(term, value=value + 1)
