@@ -81,6 +81,49 @@ CLAUSES = {
             "holds a reference; a miss changes nothing.",
         ),
         Clause(
+            "S1",
+            "gather_never_misses",
+            "The worker holds every hash that its step gathers.",
+        ),
+        Clause(
+            "S2",
+            "hit_is_materialised",
+            "Every cached hash is at the worker, or the pass that is being decided encodes or "
+            "loads it: a hit is never of something that nobody has made.",
+        ),
+        Clause(
+            "S3",
+            "mirrors_agree",
+            "Between passes the worker holds exactly the hashes that the ledger has cached.",
+        ),
+        Clause(
+            "S4",
+            "worker_memory_bounded",
+            "Between passes the worker holds no more than the capacity; within a step, no more "
+            "than that if it drops first, and than that and what is reported if it encodes first.",
+        ),
+        Clause(
+            "S5",
+            "no_orphan_reference",
+            "Between passes only requests that run hold references.",
+        ),
+        Clause(
+            "S6",
+            "worker_order_irrelevant",
+            "Dropping before or after encoding leaves the worker with the same tensors.",
+        ),
+        Clause(
+            "S7",
+            "progress",
+            "While a request is unfinished, some request can be served: zero-token passes do not "
+            "repeat for ever.",
+        ),
+        Clause(
+            "S8",
+            "scheduled_encode_has_payload",
+            "The worker has the raw item of everything that it is told to encode.",
+        ),
+        Clause(
             "E1",
             "credit_once",
             "Encoder-decoder: an allocation is credited back once.",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from . import kit_cli, strength_cli, system_cli
+
 if TYPE_CHECKING:
     from mmcache_spec.vectors.format import Vector
 
@@ -54,6 +56,8 @@ def cli() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--quiet", "-q", is_flag=True, help="One line a target.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first vector that fails.")
+@kit_cli.timeout_option
+@kit_cli.file_options
 @_vectors_option
 @click.pass_context
 def run(
@@ -63,6 +67,11 @@ def run(
     as_json: bool,
     quiet: bool,
     fail_fast: bool,
+    timeout: float | None,
+    expected: Path | None,
+    html: Path | None,
+    junit: Path | None,
+    markdown: Path | None,
     directory: Path | None,
 ) -> None:
     """Run the vectors against every TARGET.
@@ -76,6 +85,7 @@ def run(
       vllm                  the vLLM that is installed
       vllm:PATH             an encoder_cache_manager.py, a checkout or a wheel
       vllm:VERSION          a released vLLM, such as vllm:0.33.0
+      cmd:COMMAND           a program that speaks the adapter protocol
 
     \b
     The exit code is 0 if everything passed, 1 if something failed, 2 if the
@@ -86,22 +96,29 @@ def run(
     from .targets import REFERENCE, open_target
 
     try:
-        opened = [open_target(spec) for spec in targets or (REFERENCE,)]
+        opened = [open_target(spec, timeout=timeout) for spec in targets or (REFERENCE,)]
     except TargetSpecError as error:
         raise click.UsageError(str(error)) from None
     vectors = _selected(directory, expression)
+    known_failures = kit_cli.expected_of(expected, targets, directory)
     reports: list[TargetReport] = []
     for target in opened:
         # What a class prints is no part of our output.
         with contextlib.redirect_stdout(sys.stderr):
             report = run_target(target, vectors, fail_fast=fail_fast, directory=directory)
+        if known_failures is not None:
+            from .expected_failures import apply_expected
+
+            report = apply_expected(report, *known_failures)
         reports.append(report)
         if fail_fast and exit_code(reports) != 0:
             break
+    summary = summarise(reports, vectors)
+    kit_cli.write_files(summary, vectors, html=html, junit=junit, markdown=markdown)
     if as_json:
         from .results import encode_run
 
-        click.echo(encode_run(summarise(reports, len(vectors))), nl=False)
+        click.echo(encode_run(summary), nl=False)
     else:
         from rich.console import Console
 
@@ -144,16 +161,38 @@ def show(vector_id: str, directory: Path | None) -> None:
 
 
 @cli.command()
-@click.argument("what", type=click.Choice(["vector", "run"]), default="vector")
+@click.argument(
+    "what",
+    type=click.Choice(["vector", "run", "adapter", "expected", "matrix"]),
+    default="vector",
+)
 def schema(what: str) -> None:
-    """Print a JSON Schema: of a vector file (the default), or of what run --json prints."""
+    """Print a JSON Schema.
+
+    \b
+    vector    a vector file (the default)
+    run       what run --json prints
+    adapter   the messages of the adapter protocol
+    expected  a file of expected failures
+    matrix    what matrix --json prints
+    """
     import json
 
     if what == "vector":
         from mmcache_spec.vectors.format import json_schema as content
+    elif what == "adapter":
+        from .adapter_protocol import adapter_schema as content
+    elif what == "expected":
+        from .expected_failures import expected_failures_schema as content
+    elif what == "matrix":
+        from .matrix_report import matrix_schema as content
     else:
         from .results import run_schema as content
     click.echo(json.dumps(content(), indent=2, sort_keys=True))
+
+
+for _command in (*kit_cli.commands, *strength_cli.commands, system_cli.system):
+    cli.add_command(_command)
 
 
 def _selected(directory: Path | None, expression: str | None) -> tuple[Vector, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-__all__ = ["TargetError", "TargetSpecError", "describe_exception"]
+__all__ = ["AdapterError", "TargetError", "TargetSpecError", "describe_exception"]
 
 
 class TargetSpecError(ValueError):
@@ -15,10 +15,15 @@ class TargetError(Exception):
     """The target cannot be started; the text says why, and what would help."""
 
 
+class AdapterError(Exception):
+    """An adapter did not answer as the protocol demands; the text says what it did instead."""
+
+
 def describe_exception(error: BaseException) -> str:
     """One line: the type, the message, and where it was raised."""
     try:
-        text = " ".join(str(error).split())
+        # Half a surrogate can be in a text, but in no file.
+        text = " ".join(str(error).encode(errors="replace").decode().split())
     except Exception:
         text = "(its message cannot be read)"
     what = type(error).__qualname__ + (f": {text}" if text else "")

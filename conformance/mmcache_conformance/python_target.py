@@ -8,6 +8,7 @@ second class were added.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import methodcaller
 from typing import Any, NoReturn
 
 import msgspec
@@ -19,6 +20,7 @@ from mmcache_spec.vectors.format import (
     GetFreedMmHashes,
     Manager,
     Observed,
+    Parameters,
     Request,
     Reset,
 )
@@ -26,7 +28,7 @@ from mmcache_spec.vectors.format import (
 from .errors import TargetError, describe_exception
 from .target import CALLS, MANAGERS, Answer, Case, Implementation, call_name
 
-__all__ = ["ManagerClasses", "PythonTarget"]
+__all__ = ["LiveManager", "ManagerClasses", "PythonTarget", "plain_answer"]
 
 
 class ManagerClasses(msgspec.Struct, frozen=True):
@@ -80,7 +82,7 @@ class PythonTarget:
         try:
             manager = self._classes[case.manager](cache_size=case.parameters.cache_size)
             for call in case.calls:
-                returns = _plain(_make(manager, call, requests))
+                returns = plain_answer(_make(manager, call, requests))
                 state = {name: read(manager, requests) for name, read in readers}
                 answers.append(Answer(returns, Observed(**state)))
         except KeyboardInterrupt:
@@ -89,8 +91,43 @@ class PythonTarget:
             answers.append(Answer(error=describe_exception(error)))
         return tuple(answers)
 
+    def open(self, kind: Manager, parameters: Parameters) -> LiveManager:
+        """A new manager, for whoever makes the calls one by one. Raises what its class raises."""
+        manager = self._classes[kind](cache_size=parameters.cache_size)
+        readers = {name: _READERS[kind][name] for name in self._observed[kind]}
+        requests = {r.request_id: _FakeRequest(r) for r in parameters.requests}
+        return LiveManager(manager, requests, readers)
+
     def stop(self) -> None:
         self._classes = {}
+
+
+class LiveManager:
+    """A manager of a Python class, with the requests of its world."""
+
+    def __init__(
+        self,
+        manager: object,
+        requests: Mapping[str, _FakeRequest],
+        readers: Mapping[str, _Reader],
+    ) -> None:
+        self.manager = manager
+        self._requests = requests
+        self._readers = readers
+
+    def around(self, manager: object) -> LiveManager:
+        """Another manager of the same class, in the same world."""
+        return LiveManager(manager, self._requests, self._readers)
+
+    def bind(self, call: Call) -> Callable[[Any], object]:
+        """The call as a function of the manager. It gives back whatever the method does."""
+        return methodcaller(call_name(call), *_arguments(call, self._requests))
+
+    def observed(self) -> Observed:
+        """The state, as far as the class shows it."""
+        requests = self._requests
+        readers = self._readers.items()
+        return Observed(**{name: read(self.manager, requests) for name, read in readers})
 
 
 # --- making a call -----------------------------------------------------------------------------
@@ -130,20 +167,23 @@ def _new(cls: type, *, cache_size: int) -> object:
 
 
 def _make(manager: Any, call: Call, requests: Mapping[str, _FakeRequest]) -> object:
-    method = getattr(manager, call_name(call))
+    return getattr(manager, call_name(call))(*_arguments(call, requests))
+
+
+def _arguments(call: Call, requests: Mapping[str, _FakeRequest]) -> tuple[object, ...]:
     if isinstance(call, GetFreedMmHashes | Reset):
-        return method()
+        return ()
     request = requests[call.request]
     if isinstance(call, Free):
-        return method(request)
+        return (request,)
     if isinstance(call, CanAllocate):
-        return method(
-            request, call.input_id, call.encoder_compute_budget, call.num_embeds_to_schedule
-        )
-    return method(request, call.input_id)
+        budget, pending = call.encoder_compute_budget, call.num_embeds_to_schedule
+        return request, call.input_id, budget, pending
+    return request, call.input_id
 
 
-def _plain(value: object) -> bool | tuple[str, ...] | str | None:
+def plain_answer(value: object) -> bool | tuple[str, ...] | str | None:
+    """What a method returned, as an `Answer` has it."""
     if value is None or type(value) is bool:
         return value
     if isinstance(value, list | tuple | set | frozenset) and all(type(h) is str for h in value):

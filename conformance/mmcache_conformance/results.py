@@ -12,6 +12,7 @@ from mmcache_spec.vectors.format import Call, Manager
 from .target import Implementation
 
 __all__ = [
+    "BAD",
     "Difference",
     "ExitCode",
     "Failure",
@@ -25,7 +26,10 @@ __all__ = [
     "run_schema",
 ]
 
-Outcome = Literal["pass", "fail", "skip", "error"]
+Outcome = Literal["pass", "fail", "skip", "error", "xfail", "xpass"]
+BAD: frozenset[Outcome] = frozenset({"fail", "error", "xpass"})
+"""The outcomes that fail a run."""
+
 ExitCode = Literal[0, 1, 3]
 Value = bool | int | str | tuple[str, ...] | dict[str, tuple[int | str, ...]] | None
 
@@ -49,7 +53,11 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The outcome of one vector. `error` is a fault of the harness, never of the target."""
+    """The outcome of one vector.
+
+    `error`: the adapter broke down, or the harness; nothing is known about the implementation.
+    `xfail` and `xpass`: it failed as a file of expected failures says, or passed in spite of it.
+    """
 
     id: str
     outcome: Outcome
@@ -57,8 +65,12 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     variant: str
     manager: Manager
     reason: str | None = None
-    """Why it was skipped, or what went wrong with the harness."""
+    """Why it was skipped, what went wrong, or why the failure is expected."""
     failure: Failure | None = None
+    link: str | None = None
+    """Where the expected failure is dealt with."""
+    stderr: str | None = None
+    """The end of what the adapter wrote to standard error meanwhile, if it did not pass."""
 
 
 class TargetReport(msgspec.Struct, frozen=True):
@@ -79,13 +91,15 @@ class Suite(msgspec.Struct, frozen=True):
 
     version: str
     vectors: int
+    digest: str
+    """Of the vectors that were run: two runs with one digest ran the same."""
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """The `--json` output."""
 
     format: Literal["mmcache/run"] = "mmcache/run"
-    format_version: Literal[1] = 1
+    format_version: Literal[2] = 2
     suite: Suite
     exit_code: ExitCode
     targets: tuple[TargetReport, ...]
@@ -102,6 +116,6 @@ def run_schema() -> dict[str, Any]:
     schema = msgspec.json.schema(RunReport)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mmcache conformance run, version 1",
+        "title": "mmcache conformance run, version 2",
         **schema,
     }

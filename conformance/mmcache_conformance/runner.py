@@ -7,10 +7,13 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from mmcache_spec.vectors.format import Expect, Step, Vector
 
-from .errors import TargetError, describe_exception
+from .errors import AdapterError, TargetError, describe_exception
 from .results import (
+    BAD,
     Difference,
     ExitCode,
     Failure,
@@ -20,6 +23,7 @@ from .results import (
     TargetReport,
     Verdict,
 )
+from .suite import suite_digest, suite_version
 from .target import (
     OBSERVABLES,
     Answer,
@@ -55,7 +59,10 @@ def run_target(
                 if fail_fast and verdicts[-1].outcome in {"fail", "error"}:
                     break
     finally:
-        target.stop()
+        try:
+            target.stop()
+        except AdapterError as error:
+            _distrust_the_last(verdicts, str(error))
     seconds = round(time.perf_counter() - started, 6)
     return TargetReport(target.spec, implementation, reason, seconds, tuple(verdicts))
 
@@ -72,7 +79,10 @@ def run_vector(
         outcome: Outcome, reason: str | None = None, failure: Failure | None = None
     ) -> Verdict:
         about = (vector.clauses, vector.variant, vector.manager)
-        return Verdict(vector.id, outcome, *about, reason=reason, failure=failure)
+        log = getattr(target, "log", None) if outcome in {"fail", "error"} else None
+        return Verdict(
+            vector.id, outcome, *about, reason=reason, failure=failure, stderr=log or None
+        )
 
     missing = missing_capability(vector, implementation)
     if missing is not None:
@@ -80,8 +90,10 @@ def run_vector(
     try:
         answers = target.run(case_of(vector))
         wrong = _first_difference(vector.steps, answers)
+    except AdapterError as error:
+        return verdict("error", str(error))
     except Exception as error:
-        return verdict("error", describe_exception(error))
+        return verdict("error", f"the harness failed: {describe_exception(error)}")
     if wrong is None:
         return verdict("pass")
     step, differences = wrong
@@ -102,26 +114,27 @@ def exit_code(reports: Sequence[TargetReport]) -> ExitCode:
     """3 if a target could not be started, else 1 if anything failed, else 0."""
     if any(report.implementation is None for report in reports):
         return 3
-    bad = any(v.outcome in {"fail", "error"} for report in reports for v in report.verdicts)
+    bad = any(v.outcome in BAD for report in reports for v in report.verdicts)
     return 1 if bad else 0
 
 
-def summarise(reports: Sequence[TargetReport], vectors: int) -> RunReport:
+def summarise(reports: Sequence[TargetReport], vectors: Sequence[Vector]) -> RunReport:
     """The whole run, for machines."""
     return RunReport(
-        suite=Suite(_suite_version(), vectors),
+        suite=Suite(suite_version(), len(vectors), suite_digest(vectors)),
         exit_code=exit_code(reports),
         targets=tuple(reports),
     )
 
 
-def _suite_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("mmcache-spec")
-    except PackageNotFoundError:
-        return "not installed"
+def _distrust_the_last(verdicts: list[Verdict], reason: str) -> None:
+    """What the adapter said last of all discredits the last vector that it ran."""
+    for k in reversed(range(len(verdicts))):
+        if verdicts[k].outcome != "skip":
+            verdicts[k] = msgspec.structs.replace(
+                verdicts[k], outcome="error", reason=reason, failure=None
+            )
+            return
 
 
 # --- the comparison ----------------------------------------------------------------------------

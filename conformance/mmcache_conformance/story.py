@@ -20,7 +20,9 @@ from .results import Failure, Value
 from .target import call_name
 
 __all__ = [
+    "call_text",
     "clause_lines",
+    "difference_lines",
     "failure_story",
     "observed_text",
     "parameter_lines",

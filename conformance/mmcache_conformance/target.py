@@ -77,6 +77,8 @@ class Implementation(msgspec.Struct, frozen=True):
     version: str | None
     language: str
     capabilities: dict[Manager, tuple[str, ...]]
+    source: str | None = None
+    """A link to its source."""
 
 
 class Target(Protocol):
@@ -92,11 +94,16 @@ class Target(Protocol):
     def run(self, case: Case) -> tuple[Answer, ...]:
         """Make the calls on a fresh manager, in order, up to the first that fails.
 
-        A failing call is an answer. An exception from here is a fault of the harness.
+        A failing call is an answer. An exception from here is a fault of the adapter
+        (`AdapterError`) or of the harness. A target with an attribute `log` shows in it the end of
+        what was written to standard error meanwhile.
         """
 
     def stop(self) -> None:
-        """Let go of everything. Called once, also after a failed `start`."""
+        """Let go of everything. Called once, also after a failed `start`.
+
+        Raises `AdapterError` if what came last shows that the last answers cannot be trusted.
+        """
 
 
 def case_of(vector: Vector) -> Case:

@@ -1,12 +1,13 @@
 """From the text that names a target to the target.
 
-`reference` · `module:Class[,module:Class]` · `vllm` · `vllm:PATH` · `vllm:VERSION`
+`reference` · `module:Class[,module:Class]` · `vllm` · `vllm:PATH` · `vllm:VERSION` · `cmd:COMMAND`
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 from .errors import TargetError, TargetSpecError, describe_exception
 from .python_target import ManagerClasses, PythonTarget
@@ -17,16 +18,29 @@ __all__ = ["REFERENCE", "open_target"]
 REFERENCE = "reference"
 REFERENCE_CLASSES = "mmcache:EncoderCacheManager,mmcache:EncoderDecoderCacheManager"
 
-_FORMS = "reference, module:Class, vllm, vllm:PATH or vllm:VERSION"
+_FORMS = "reference, module:Class, vllm, vllm:PATH, vllm:VERSION or cmd:COMMAND"
 
 
-def open_target(spec: str) -> Target:
-    """The target, not yet started. Raises `TargetSpecError`."""
+def open_target(
+    spec: str,
+    *,
+    timeout: float | None = None,
+    trace: Callable[[str, bytes], None] | None = None,
+) -> Target:
+    """The target, not yet started. Raises `TargetSpecError`.
+
+    For a command, `timeout` is what it has for one vector, in seconds, and `trace` gets every line
+    that goes to it (`>`) or comes from it (`<`).
+    """
     if spec == REFERENCE:
         return PythonTarget(spec, lambda: _import_classes(REFERENCE_CLASSES))
     scheme, colon, rest = spec.partition(":")
     if scheme == "vllm" and (rest or not colon):
         return PythonTarget(spec, lambda: _vllm_classes(rest or None))
+    if scheme == "cmd" and colon:
+        from .command_target import DEFAULT_TIMEOUT, CommandTarget
+
+        return CommandTarget(spec, rest, timeout=timeout or DEFAULT_TIMEOUT, trace=trace)
     _class_names(spec)
     return PythonTarget(spec, lambda: _import_from_here(spec))
 

@@ -12,8 +12,9 @@ from rich.text import Text
 from mmcache_spec.vectors.format import Vector
 
 from .clauses import CLAUSES, clause
-from .results import Outcome, TargetReport, Verdict
+from .results import BAD, Outcome, TargetReport, Verdict
 from .story import failure_story
+from .tally import OUTCOMES, Tally, clause_ids, tally
 
 __all__ = ["print_run"]
 
@@ -33,13 +34,14 @@ def print_run(
     by_id = {vector.id: vector for vector in vectors}
     for report in reports:
         for verdict in report.verdicts:
-            if verdict.outcome in {"fail", "error"}:
+            if verdict.outcome in BAD:
                 _print_failure(report, verdict, by_id[verdict.id], console)
     started = [report for report in reports if report.implementation is not None]
     across = _targets_across(started, console.width)
     for first in range(0, len(started), across):
         console.print(_table(started[first : first + across]))
     for report in started:
+        _print_expected(report, console)
         _print_skips(report, console)
     for report in reports:
         if report.implementation is None:
@@ -53,10 +55,10 @@ def _line(report: TargetReport) -> Text:
     if report.implementation is None:
         return line.append(f"could not be started: {report.reason}")
     total = report.count()
-    failing = {c for v in report.verdicts if v.outcome in {"fail", "error"} for c in v.clauses}
+    failing = {c for v in report.verdicts if v.outcome in BAD for c in v.clauses}
     parts = [
-        Text(f"{total[outcome]} {word}", style=style)
-        for outcome, word, style in _OUTCOMES
+        Text(f"{total[outcome]} {word}", style=_STYLES[outcome])
+        for outcome, word in OUTCOMES.items()
         if outcome == "pass" or total[outcome]
     ]
     line.append(Text(", ").join(parts))
@@ -68,13 +70,16 @@ def _line(report: TargetReport) -> Text:
 def _print_failure(
     report: TargetReport, verdict: Verdict, vector: Vector, console: Console
 ) -> None:
-    head = "FAIL" if verdict.outcome == "fail" else "ERROR"
+    head = {"fail": "FAIL", "error": "ERROR"}.get(verdict.outcome, "UNEXPECTED PASS")
     title = Text.assemble((head, "bold red"), " ", (verdict.id, "bold"), f" on {report.target}")
     console.print(title, soft_wrap=True)
     if verdict.failure is not None:
         _print_plain(failure_story(vector, verdict.failure), console)
     else:
-        _print_plain(f"the harness failed: {verdict.reason}\n", console)
+        _print_plain(f"{verdict.reason}\n", console)
+    if verdict.stderr is not None:
+        _print_plain("its standard error meanwhile:", console)
+        _print_plain("".join(f"     {line}\n" for line in verdict.stderr.splitlines()), console)
 
 
 def _print_plain(text: str, console: Console) -> None:
@@ -104,15 +109,14 @@ def _table(reports: Sequence[TargetReport]) -> Table:
     table.add_column()
     for report in reports:
         table.add_column(_header(report), justify="right", no_wrap=True)
-    ids = {id: None for r in reports for v in r.verdicts for id in v.clauses}
-    order = {id: k for k, id in enumerate(CLAUSES)}
-    for id in sorted(ids, key=lambda id: (order.get(id, len(order)), id)):
-        counts = [Counter(v.outcome for v in r.verdicts if id in v.clauses) for r in reports]
-        table.add_row(id, _shortened(clause(id).name), *map(_passed_of_run, counts))
+    for id in clause_ids(reports):
+        cells = (_passed_of_run(tally(report, id)) for report in reports)
+        table.add_row(id, _shortened(clause(id).name), *cells)
     table.add_row()
     totals = [report.count() for report in reports]
-    for outcome, word, style in _OUTCOMES:
+    for outcome, word in OUTCOMES.items():
         if outcome == "pass" or any(total[outcome] for total in totals):
+            style = _STYLES[outcome]
             cells = (Text(str(n), style=style if n else "") for n in (t[outcome] for t in totals))
             table.add_row(word, "", *cells)
     table.add_row("seconds", "", *(f"{report.seconds:.2f}" for report in reports))
@@ -124,19 +128,28 @@ def _shortened(name: str) -> Text:
     return Text(name, no_wrap=True, overflow="ellipsis")
 
 
-_OUTCOMES: tuple[tuple[Outcome, str, str], ...] = (
-    ("pass", "passed", "bold green"),
-    ("fail", "failed", "bold red"),
-    ("error", "harness errors", "bold red"),
-    ("skip", "skipped", "bold yellow"),
-)
+_STYLES: dict[Outcome, str] = {
+    "pass": "bold green",
+    "fail": "bold red",
+    "error": "bold red",
+    "xpass": "bold red",
+    "xfail": "bold yellow",
+    "skip": "bold yellow",
+}
 
 
-def _passed_of_run(counts: Counter[Outcome]) -> Text:
-    run = counts["pass"] + counts["fail"] + counts["error"]
-    if not run:
-        return Text("skipped" if counts["skip"] else "-", style="yellow")
-    return Text(f"{counts['pass']}/{run}", style="green" if counts["pass"] == run else "red")
+def _passed_of_run(counts: Tally) -> Text:
+    if not counts.run:
+        return Text("skipped" if counts.skipped else "-", style="yellow")
+    whole = counts.passed == counts.run
+    style = "green" if whole else "red" if counts.bad else "yellow"
+    return Text(f"{counts.passed}/{counts.run}", style=style)
+
+
+def _print_expected(report: TargetReport, console: Console) -> None:
+    reasons = Counter((v.reason, v.link) for v in report.verdicts if v.outcome == "xfail")
+    for (reason, link), count in reasons.items():
+        _print_plain(f"{report.target}: {count} failed as expected: {reason} ({link})", console)
 
 
 def _print_skips(report: TargetReport, console: Console) -> None:

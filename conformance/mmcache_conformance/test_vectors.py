@@ -55,7 +55,8 @@ def test_vector(started: Started, vector: Vector, pytestconfig: pytest.Config) -
     verdict = run_vector(*started, vector, _directory(pytestconfig))
     if verdict.outcome == "skip":
         pytest.skip(str(verdict.reason))
+    log = f"its standard error meanwhile:\n{verdict.stderr}\n" if verdict.stderr else ""
     if verdict.failure is not None:
-        pytest.fail(failure_story(vector, verdict.failure), pytrace=False)
+        pytest.fail(failure_story(vector, verdict.failure) + log, pytrace=False)
     if verdict.outcome == "error":
-        pytest.fail(f"the harness failed: {verdict.reason}", pytrace=False)
+        pytest.fail(f"{verdict.reason}\n{log}", pytrace=False)

@@ -27,8 +27,10 @@ __all__ = [
     "IndexSettings",
     "IndexUnreachable",
     "is_version",
+    "kept_releases",
     "pip_settings",
     "read_release",
+    "released_versions",
 ]
 
 TIMEOUT_SECONDS = 30
@@ -64,6 +66,30 @@ def read_release(
         content = _read_wheel(wheel, files, session)
     _keep(content, kept / _key(wheel))
     return content
+
+
+def released_versions() -> tuple[str, ...]:
+    """Every version of which the package index has a wheel, in no order. Raises `TargetError`."""
+    settings = pip_settings()
+    if not settings.urls:
+        raise TargetError("pip is configured to use no package index over HTTP; name the releases")
+    known: set[str] = set()
+    with _session(settings) as session:
+        for url in settings.urls:
+            try:
+                known |= {str(wheel.version) for wheel in _wheels(url, session)}
+            except _INDEX_TROUBLE as error:
+                raise IndexUnreachable(
+                    f"the package index did not answer ({type(error).__name__}); connect, or name "
+                    "the releases"
+                ) from None
+    return tuple(known)
+
+
+def kept_releases(cache: Path | None = None) -> tuple[str, ...]:
+    """The versions in the cache, which need no network."""
+    root = (_user_cache() if cache is None else cache) / "vllm"
+    return tuple(sorted(path.name for path in root.glob("*") if is_version(path.name)))
 
 
 def _user_cache() -> Path:
@@ -181,19 +207,12 @@ def _session(settings: IndexSettings) -> requests.Session:
 def _find_wheel(
     version: str, urls: Iterable[str], session: requests.Session
 ) -> DistributionPackage:
-    from pypi_simple import NoSuchProjectError, PyPISimple, UnsupportedRepoVersionError
-
     known: set[str] = set()
     for url in urls:
         try:
-            page = PyPISimple(url, session=session).get_project_page(
-                "vllm", timeout=TIMEOUT_SECONDS
-            )
-        except NoSuchProjectError:
-            continue
-        except (OSError, ValueError, UnsupportedRepoVersionError) as error:
+            wheels = _wheels(url, session)
+        except _INDEX_TROUBLE as error:
             raise _unreachable(version, error) from None
-        wheels = [p for p in page.packages if p.package_type == "wheel"]
         known |= {p.version for p in wheels if p.version}
         # The Python files are the same for every platform.
         chosen = [p for p in wheels if p.version == version]
@@ -202,6 +221,22 @@ def _find_wheel(
     if not known:
         raise TargetError(f"the package index has no wheel of vllm; {_OFFLINE}")
     raise TargetError(f"the package index has no wheel of vllm {version}{_nearest(version, known)}")
+
+
+_INDEX_TROUBLE = (OSError, ValueError)
+
+
+def _wheels(url: str, session: requests.Session) -> list[DistributionPackage]:
+    """The wheels of vLLM on one index. Raises one of `_INDEX_TROUBLE`."""
+    from pypi_simple import NoSuchProjectError, PyPISimple, UnsupportedRepoVersionError
+
+    try:
+        page = PyPISimple(url, session=session).get_project_page("vllm", timeout=TIMEOUT_SECONDS)
+    except NoSuchProjectError:
+        return []
+    except UnsupportedRepoVersionError as error:
+        raise ValueError(str(error)) from None
+    return [p for p in page.packages if p.package_type == "wheel" and p.version]
 
 
 def _nearest(version: str, known: Iterable[str]) -> str:
@@ -231,8 +266,8 @@ def _read_wheel(
         except (requests.HTTPError, RemoteZipError):
             # Some servers refuse a range that counts from the end.
             return read(support_suffix_range=False)
-    except KeyError as error:
-        raise TargetError(f"vllm {version} has no such file: {error.args[0]}") from None
+    except KeyError:
+        raise TargetError(f"vllm {version} has no {' and '.join(files)}") from None
     except (requests.ConnectionError, requests.Timeout) as error:
         raise _unreachable(version, error) from None
     except (OSError, RemoteZipError, zipfile.BadZipFile, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""The encoder-cache ledgers as their specification has them, without any dependency."""
+"""The encoder-cache ledgers, a scheduling pass over them and a worker, without any dependency."""
 
 from .encoder_cache import EncoderCacheManager
 from .encoder_decoder import EncoderDecoderCacheManager
@@ -11,15 +11,35 @@ from .errors import (
     SizeChangedError,
 )
 from .request import Request
+from .scheduling_pass import (
+    EngineDecisions,
+    EngineItem,
+    EngineParameters,
+    EngineRequest,
+    PassOutput,
+    SchedulingPass,
+)
+from .two_phase import TwoPhaseEncoderCacheManager
+from .worker_cache import EncoderCacheMiss, WorkerEncoderCache, WorkerOrder
 
 __all__ = [
     "AlreadyAllocatedError",
     "EncoderCacheManager",
+    "EncoderCacheMiss",
     "EncoderDecoderCacheManager",
+    "EngineDecisions",
+    "EngineItem",
+    "EngineParameters",
+    "EngineRequest",
     "InputChangedError",
     "LedgerError",
     "NegativeSizeError",
     "NoRoomError",
+    "PassOutput",
     "Request",
+    "SchedulingPass",
     "SizeChangedError",
+    "TwoPhaseEncoderCacheManager",
+    "WorkerEncoderCache",
+    "WorkerOrder",
 ]

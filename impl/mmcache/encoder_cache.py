@@ -218,6 +218,35 @@ class EncoderCacheManager:
         for mm_hash in held.values():
             self._release(request_id, mm_hash)
 
+    def withdraw(self, request: Request, input_id: int) -> tuple[str, int] | None:
+        """The pass will not encode, after all, what it allocated for this input (S2).
+
+        For an engine that preempts a request which it has scheduled in the same pass: call it for
+        each input of the request that this pass has allocated, and `free` for the rest. What an
+        earlier pass allocated is encoded, and stays cached: do not withdraw it.
+
+        The request loses every position at which it holds the hash. If another request has taken
+        a reference meanwhile, the entry stays and must be encoded in its name; if none has, the
+        allocation is undone. What was evicted for it stays evicted. A position that is not held
+        changes nothing (L9).
+
+        Returns:
+            The request id and input id for which the hash is to be encoded instead, of the least
+            request id if there are several; None where nothing is to be encoded.
+        """
+        request_id = request.request_id
+        held = self._held.get(request_id, {})
+        mm_hash = held.get(input_id)
+        if mm_hash is None:
+            return None
+        for position in [k for k, h in held.items() if h == mm_hash]:
+            self.free_encoder_input(request, position)
+        if references := self.cached[mm_hash]:
+            heir = min(references)
+            return heir, min(k for k, h in self._held[heir].items() if h == mm_hash)
+        self._undo(mm_hash)
+        return None
+
     def get_freed_mm_hashes(self) -> list[str]:
         """The report: what the workers shall drop. Reading it clears it (L2).
 
@@ -231,6 +260,11 @@ class EncoderCacheManager:
 
     def get_manager_metadata(self) -> None:
         """Nothing more to tell the workers than the report."""
+
+    def _undo(self, mm_hash: str) -> None:
+        """Forget an unreferenced entry that no worker holds, as if it were never allocated."""
+        self.num_free_slots += self.freeable.pop(mm_hash)
+        del self.cached[mm_hash], self._sizes[mm_hash]
 
     def _attach(self, request_id: str, input_id: int, mm_hash: str, references: set[str]) -> None:
         if not self._hold(request_id, input_id, mm_hash):

@@ -88,6 +88,15 @@ class EncoderDecoderCacheManager(EncoderCacheManager):
         """Credit every input of the request that is still charged (E1)."""
         self._credit(sum(self._charged.pop(request.request_id, _NOTHING_CHARGED).values()))
 
+    def withdraw(self, request: Request, input_id: int) -> None:
+        """Credit an input that this pass has charged and will not encode, and report it never.
+
+        An input that is not charged changes nothing (E1).
+        """
+        if input_id in self._charged.get(request.request_id, _NOTHING_CHARGED):
+            self.free_encoder_input(request, input_id)
+            self.allocated.remove(request.mm_features[input_id].identifier)
+
     def get_freed_mm_hashes(self) -> list[str]:
         """The report: the hashes allocated one pass before, each once. Reading it ends a pass (E2).
 

@@ -316,9 +316,7 @@ def _recompute(name: str) -> list[str]:
     expected = variant.expected
     differences = [f"not reachable: {name}" for name in proof.unreachable]
     differences += [f"wrong lemma: {formula(lemma)}" for lemma in proof.false_lemmas]
-    differences += [
-        f"unknown: {o.obligation.label}" for o in proof.outcomes if o.verdict == "unknown"
-    ]
+    differences += [f"unknown: {o.obligation.label}" for o in proof.undecided]
     if expected is None:
         if proof.verdict != "proved":
             differences.append(f"expected to be proved, but {proof.verdict}")

@@ -202,7 +202,7 @@ class TestJson:
         document = json.loads(result.stdout)
         jsonschema.Draft202012Validator(run_schema()).validate(document)
         assert msgspec.json.decode(result.stdout, type=RunReport, strict=True)
-        assert (document["format"], document["format_version"]) == ("mmcache/run", 1)
+        assert (document["format"], document["format_version"]) == ("mmcache/run", 2)
         assert document["exit_code"] == result.exit_code == 3
         assert document["suite"]["vectors"] == 7
         wrong, absent, right = document["targets"]

@@ -159,7 +159,7 @@ class TestLoading:
 
     def test_too_deep(self, vector_directory: Path) -> None:
         (vector_directory / "deep.json").write_bytes(b"[" * 200_000)
-        with pytest.raises(VectorError, match=r"deep\.json: nested too deeply"):
+        with pytest.raises(VectorError, match=r"deep\.json: not a vector: nested too deeply"):
             load_suite(vector_directory)
 
     def test_a_broken_file_is_named(self, vector_directory: Path) -> None:

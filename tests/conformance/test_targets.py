@@ -26,7 +26,6 @@ from mmcache_conformance.targets import open_target
         "a:",
         ":C",
         "a:C,b:D,e:F",
-        "cmd:./x",
         "a.:C",
     ],
 )

@@ -164,7 +164,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(index: Index, tmp_path: 
     [
         ("1.2.9", (INSIDE,), r"has no wheel of vllm 1\.2\.9; it has 1\.2\.4, 1\.2\.3"),
         ("1.0.0", (INSIDE,), r"has no wheel of vllm 1\.0\.0"),
-        ("1.2.3", ("vllm/absent.py",), r"vllm 1\.2\.3 has no such file: .*vllm/absent\.py"),
+        ("1.2.3", ("vllm/absent.py",), r"vllm 1\.2\.3 has no vllm/absent\.py"),
     ],
 )
 def test_not_there(

@@ -1,4 +1,4 @@
-"""The calls have the names and parameters that vLLM 0.33.0 gives them."""
+"""The calls have the names and parameters that vLLM 0.33.0 gives them; `withdraw` is ours."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ CALLS = {
     "free_encoder_input": ITEM,
     "free": ("request",),
     "get_freed_mm_hashes": (),
+    "withdraw": ITEM,
     "get_manager_metadata": (),
 }
 

@@ -18,7 +18,7 @@ import z3
 
 from ..interpreter import Step, World
 from ..kernel.lemmas import measure_instances
-from ..kernel.system import Action, Property, Scope, TransitionSystem
+from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, unnamed
 from ..translate.unbounded import Unbounded
 from .bounded import shortest
@@ -98,7 +98,7 @@ def decide(obligation: Obligation, scope: Scope) -> Outcome:
         verdict = "proved"
     elif cti := _find_cti(obligation, scope):
         verdict = "refuted"
-    elif _proved(obligation, TIMEOUT_MS):
+    elif _proved(obligation, TIMEOUT_MS, mbqi=False) or _proved(obligation, TIMEOUT_MS):
         verdict = "proved"
     return Outcome(obligation, verdict, time.perf_counter() - started, cti)
 
@@ -108,10 +108,12 @@ def is_proved(obligation: Obligation, timeout_ms: int = PATIENCE_MS) -> bool:
     return _proved(obligation, timeout_ms)
 
 
-def _proved(obligation: Obligation, timeout_ms: int) -> bool:
+def _proved(obligation: Obligation, timeout_ms: int, *, mbqi: bool = True) -> bool:
+    """Whether every query is unsatisfiable; with or without model-based instantiation."""
     for query in queries(obligation):
         solver = z3.Solver()
         solver.set("timeout", timeout_ms)
+        solver.set("mbqi", mbqi)
         solver.add(*query)
         if solver.check() != z3.unsat:
             return False
@@ -198,6 +200,8 @@ def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
     found = list(measure_instances([conjunct, *_equations(obligation, conjunct), *claimed]))
     if obligation.action is not None:
         found += obligation.action.lemmas.get(obligation.claim.name, ())
+    if isinstance(obligation.claim, Invariant):
+        found += map(_primed, obligation.claim.lemmas)
     return found
 
 

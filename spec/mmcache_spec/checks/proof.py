@@ -53,6 +53,13 @@ class Proof:
         return tuple(name for name, trace in self.witnesses.items() if trace is None)
 
     @property
+    def undecided(self) -> tuple[Outcome, ...]:
+        """Unknown obligations of properties of which no other obligation is refuted."""
+        refuted = {o.obligation.claim.name for o in self.outcomes if o.verdict == "refuted"}
+        unknown = (o for o in self.outcomes if o.verdict == "unknown")
+        return tuple(o for o in unknown if o.obligation.claim.name not in refuted)
+
+    @property
     def refuted_clauses(self) -> tuple[str, ...]:
         """Of the obligations with a CTI, those that state a clause."""
         clauses = (o.obligation.claim.clause for o in self.outcomes if o.verdict == "refuted")

@@ -16,6 +16,7 @@ from .terms import (
     Function,
     Op,
     SetSort,
+    Sort,
     Term,
     exists,
     forall,
@@ -27,6 +28,7 @@ from .terms import (
 __all__ = [
     "disjoint_union",
     "emptiness",
+    "has_first",
     "has_greatest",
     "has_least",
     "insertion",
@@ -79,6 +81,15 @@ def monotone(part: Term, whole: Term, weight: Function) -> Term:
 
 
 Fact = Callable[[Term], Term]
+
+
+def has_first(sort: Sort, where: Fact, key: Function) -> Term:
+    """`has_least`, of the elements that satisfy a predicate, by a function of the world."""
+
+    def first(x: Term) -> Term:
+        return where(x) & forall(sort, lambda y: where(y).implies(key(x) <= key(y)))
+
+    return exists(sort, lambda x: where(x)).implies(exists(sort, first))
 
 
 def has_least(members: Term, key: Term, fact: Fact = lambda x: TRUE) -> Term:

@@ -69,6 +69,8 @@ class Invariant:
     formula: Term
     clause: str | None = None
     """The id of the clause that it states; None for a strengthening invariant."""
+    lemmas: tuple[Term, ...] = ()
+    """Facts about finite sets that its proofs may use, of the state in question."""
 
 
 @dataclass(frozen=True)

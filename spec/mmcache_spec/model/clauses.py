@@ -144,6 +144,13 @@ CLAUSES: dict[str, Clause] = {
             ("vllm#52482",),
         ),
         Clause(
+            "S7",
+            "progress",
+            "While a request is unfinished, some request can be served: zero-token passes do not "
+            "repeat for ever.",
+            ("vllm#31857", "vllm#40707", "vllm#51603"),
+        ),
+        Clause(
             "S8",
             "scheduled_encode_has_payload",
             "The worker has the raw item of everything that it is told to encode.",

@@ -12,6 +12,7 @@ from ..kernel.system import Property, TransitionSystem
 from .encoder_decoder import EncoderDecoderDesign, encoder_decoder
 from .engine import EngineDesign, engine
 from .ledger import LedgerDesign, ledger
+from .progress import ProgressDesign, progress
 
 __all__ = ["RELEASES", "SPECIFIED", "VARIANTS", "Expected", "Release", "Variant"]
 
@@ -53,7 +54,9 @@ class Variant:
 
 
 SPECIFIED = Variant(
-    "specified", "the protocol as it should be", (ledger(), encoder_decoder(), engine())
+    "specified",
+    "the protocol as it should be",
+    (ledger(), encoder_decoder(), engine(), progress()),
 )
 
 _WRONG = (
@@ -329,6 +332,21 @@ _WRONG_ENGINES = (
             ("consume", *_EVICTED_FOR_NOTHING, *_MISS),
             "S1",
         ),
+    ),
+    Variant(
+        "waiting_stalls_the_queue",
+        "a waiting request keeps what it has hit; the running one can never make room",
+        (progress(ProgressDesign(waiting="keeps_references")),),
+        ("vllm#31857",),
+        Expected(("S7",), ("start", "complete", "touch"), ("touch",), "S7"),
+    ),
+    Variant(
+        "chunks_reach_the_next_item",
+        "a request within an item is given no tokens unless they lead to the next item, "
+        "which must fit beside it",
+        (progress(ProgressDesign(chunks="reach_the_next_item")),),
+        ("vllm#40707", "vllm#51603"),
+        Expected(("S7",), ("start",), ("start",), "S7"),
     ),
     Variant(
         "lookahead_not_scheduled",

@@ -19,6 +19,7 @@ TITLES = {
     "ledger": "The ledger (`EncoderCacheManager`)",
     "encoder_decoder": "The encoder-decoder ledger (`EncoderDecoderCacheManager`)",
     "engine": "The engine: scheduler, ledger and worker",
+    "progress": "Progress",
 }
 
 

@@ -96,6 +96,9 @@ def ledger_text(world: World, state: State) -> str:
             f"charged {charged}   this pass {_set(state['allocated'])}   "
             f"to report {_set(state['to_free'])}   free slots {state['free_slots']}"
         )
+    if "begun" in state:
+        names = ("running", "begun", "done", "cached")
+        return "   ".join(f"{name} {_set(state[name])}" for name in names)
     return "   ".join([*_ledger_parts(state), *_engine_parts(state)])
 
 

@@ -24,14 +24,17 @@ from ..model.observables import agreement_of
 from ..model.variants import RELEASES, SPECIFIED, VARIANTS, Variant
 from ..model.world import scope, scopes_up_to
 from .format import (
+    Call,
     GetFreedMmHashes,
     Manager,
+    Parameters,
     Provenance,
     Step,
     Vector,
     content_id,
 )
 from .replay import Replay, parameters_of, vector_call
+from .scripts import SCRIPTS
 from .strength import answers_otherwise, goals_of, kills, least_cover, mutants_of, reached
 
 __all__ = [
@@ -81,7 +84,7 @@ def generate(executor: Executor) -> Suite:
     jobs = [executor.submit(_witnesses, name) for name in MANAGERS]
     found = _distinct(draft for job in jobs for draft in job.result())
     found = {key: v for key, v in found.items() if _content(v) not in _contents(counterexamples)}
-    candidates = {**counterexamples, **found}
+    candidates = {**counterexamples, **found, **_scripted()}
     for name in MANAGERS:
         candidates |= _against_survivors(specified(name), candidates, executor)
     strengths = dict(_strengths(candidates, executor))
@@ -328,27 +331,66 @@ def _witnesses(system_name: str) -> list[_Draft]:
 
 
 def _vector(draft: _Draft) -> Vector:
-    system = specified(draft.trace.system)
     parameters, places = parameters_of(draft.trace.world)
     calls = [vector_call(step.call, places) for step in draft.trace.steps]
-    calls += _CLOSING
+    return _answered(
+        draft.slug,
+        draft.description,
+        draft.goal,
+        draft.variant,
+        draft.clauses,
+        specified(draft.trace.system),
+        parameters,
+        [*calls, *_CLOSING],
+    )
+
+
+def _scripted() -> dict[str, Vector]:
+    """The vectors whose calls are given, not found."""
+    vectors = (
+        _answered(
+            PREFIX[_system_name(script.manager)] + _slug(script.goal),
+            f"{script.goal[0].upper()}{script.goal[1:]}.",
+            script.goal,
+            SPECIFIED.name,
+            script.clauses,
+            specified(_system_name(script.manager)),
+            script.parameters,
+            [*script.calls, *_CLOSING],
+        )
+        for script in SCRIPTS
+    )
+    return {vector.id: vector for vector in vectors}
+
+
+def _answered(
+    slug: str,
+    description: str,
+    goal: str,
+    variant: str,
+    clauses: tuple[str, ...],
+    system: TransitionSystem,
+    parameters: Parameters,
+    calls: Sequence[Call],
+) -> Vector:
+    """The vector of these calls: what `specified` answers, and which variants answer otherwise."""
     replay = Replay(system, parameters)
     steps = []
     for call in calls:
         answer = replay.answer(call)
         if answer is None:
-            raise ValueError(f"{draft.slug}: the specified guards refuse {call}")
+            raise ValueError(f"{slug}: the specified guards refuse {call}")
         steps.append(Step(call, answer))
     manager = MANAGERS[system.name]
     return Vector(
         format="mmcache/vector",
         format_version=1,
-        id=content_id(draft.slug, manager, parameters, tuple(steps)),
-        description=draft.description,
+        id=content_id(slug, manager, parameters, tuple(steps)),
+        description=description,
         manager=manager,
-        goal=draft.goal,
-        variant=draft.variant,
-        clauses=draft.clauses,
+        goal=goal,
+        variant=variant,
+        clauses=clauses,
         kills=tuple(
             v.name
             for v in wrong_ledgers()

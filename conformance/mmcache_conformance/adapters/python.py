@@ -1,0 +1,73 @@
+"""Serve a Python class over the adapter protocol, in a process of its own.
+
+    python -m mmcache_conformance.adapters.python module:Class[,module:Class]
+
+The harness can drive a class directly; this is for a class that lives in another environment, may
+crash its process, or shall be killed when it hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import BinaryIO
+
+import msgspec
+
+from ..adapter_protocol import About, Errored, Ran, Request, Run, Start, Started, Stop
+from ..errors import TargetError, TargetSpecError, describe_exception
+from ..target import Target
+from ..targets import open_target
+
+__all__ = ["main", "serve"]
+
+
+def serve(target: Target, requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answer requests until `stop` or the end of the input. Raises `TargetError`."""
+    decode = msgspec.json.Decoder(Request, strict=True).decode
+    encode = msgspec.json.Encoder().encode
+    for line in requests:
+        request = decode(line)
+        if isinstance(request, Run):
+            try:
+                reply = encode(Ran(request.seq, target.run(request.case)))
+            except Exception as error:
+                reply = encode(Errored(request.seq, describe_exception(error)))
+        elif isinstance(request, Start):
+            reply = encode(_introduction(target))
+        else:
+            assert isinstance(request, Stop)
+            return
+        replies.write(reply + b"\n")
+        replies.flush()
+
+
+def _introduction(target: Target) -> Started:
+    found = target.start()
+    about = About(found.name, found.language, found.version, found.source)
+    return Started(1, about, found.capabilities)
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code: 0 after `stop`, 2 for a wrong command line, 3 if the class does not load."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m mmcache_conformance.adapters.python module:Class\n")
+        return 2
+    # Whatever the class prints, also from C, is a log: only replies go to standard output.
+    with os.fdopen(os.dup(1), "wb") as replies:
+        os.dup2(2, 1)
+        try:
+            serve(open_target(arguments[0]), sys.stdin.buffer, replies)
+        except (TargetError, TargetSpecError) as error:
+            sys.stderr.write(f"{error}\n")
+            return 3
+        except msgspec.DecodeError as error:
+            sys.stderr.write(f"not a request of the adapter protocol: {error}\n")
+            return 3
+        except (KeyboardInterrupt, BrokenPipeError):
+            pass
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

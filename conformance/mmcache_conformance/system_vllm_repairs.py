@@ -1,0 +1,118 @@
+"""The two repairs, put on a vLLM scheduler at run time. Upstream's files stay as they are.
+
+Each is as small as a patch to the release would be, and uses what the release has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["resend_payloads", "withdraw_encodings"]
+
+
+def withdraw_encodings(scheduler: Any) -> None:
+    """What is allocated in a pass and preempted in it is undone, or handed to who has hit it.
+
+    The clause is S2; the specification's switch is `withdrawal = hands_over_or_undoes`.
+    """
+    allocated: dict[str, list[int]] = {}
+    """By request: the inputs that this pass has allocated."""
+    inherited: list[tuple[str, int]] = []
+    """Encodings that changed hands in this pass."""
+    manager = scheduler.encoder_cache_manager
+    withdraw = getattr(manager, "withdraw", None) or _withdrawal(scheduler)
+    allocate_inputs = scheduler._allocate_encoder_inputs
+    preempt, schedule = scheduler._preempt_request, scheduler.schedule
+    updates = getattr(scheduler, "_get_encoder_input_updates", None)
+
+    def allocating(request: Any, input_ids: list[int], *more: Any) -> None:
+        allocate_inputs(request, input_ids, *more)
+        allocated.setdefault(request.request_id, []).extend(input_ids)
+
+    def preempting(request: Any, *more: Any, **named: Any) -> Any:
+        request_id = request.request_id
+        lost = allocated.pop(request_id, [])
+        lost += [i for r, i in inherited if r == request_id]
+        inherited[:] = [place for place in inherited if place[0] != request_id]
+        for input_id in lost:
+            heir = withdraw(request, input_id)
+            if heir is not None:
+                inherited.append(heir)
+        return preempt(request, *more, **named)
+
+    def hand_over(ordered: dict[str, list[int]]) -> None:
+        for request_id, input_id in inherited:
+            ordered.setdefault(request_id, []).append(input_id)
+        inherited.clear()
+
+    def updating(scheduled: Any, new_requests: Any, ordered: dict[str, list[int]]) -> Any:
+        hand_over(ordered)
+        return updates(scheduled, new_requests, ordered)  # type: ignore[misc]
+
+    def scheduling(*arguments: Any, **named: Any) -> Any:
+        allocated.clear()
+        inherited.clear()
+        output = schedule(*arguments, **named)
+        hand_over(output.scheduled_encoder_inputs)
+        return output
+
+    scheduler._allocate_encoder_inputs = allocating
+    scheduler._preempt_request = preempting
+    scheduler.schedule = scheduling
+    if updates is not None:
+        scheduler._get_encoder_input_updates = updating
+
+
+def _withdrawal(scheduler: Any) -> Any:
+    """`withdraw`, for vLLM's own manager."""
+    manager = scheduler.encoder_cache_manager
+
+    def positions(request: Any, mm_hash: str) -> list[int]:
+        held = manager.get_cached_input_ids(request)
+        return sorted(i for i in held if request.mm_features[i].identifier == mm_hash)
+
+    def withdraw(request: Any, input_id: int) -> tuple[str, int] | None:
+        mm_hash = request.mm_features[input_id].identifier
+        for position in positions(request, mm_hash):
+            manager.free_encoder_input(request, position)
+        if references := manager.cached[mm_hash]:
+            heir = min(references)
+            return heir, positions(scheduler.requests[heir], mm_hash)[0]
+        del manager.cached[mm_hash]
+        manager.num_free_slots += manager.freeable.pop(mm_hash)
+        getattr(manager, "num_embeds_by_hash", {}).pop(mm_hash, None)
+        return None
+
+    return withdraw
+
+
+def resend_payloads(scheduler: Any) -> None:
+    """A raw item that was left out under a prefix hit travels with the order to encode it.
+
+    The clause is S8; the specification's switch is `payload = with_the_encoding`. The first runner
+    must take `encoder_input_updates` in, as the second does.
+    """
+    left_out: dict[str, set[int]] = {}
+    """By request: the inputs whose raw item the worker did not get."""
+    updates = scheduler._get_encoder_input_updates
+
+    def updating(scheduled: Any, new_requests: Any, ordered: dict[str, list[int]]) -> Any:
+        found: dict[str, dict[int, Any]] = updates(scheduled, new_requests, ordered)
+        for new in new_requests:
+            own = scheduler.requests[new.req_id].mm_features
+            left_out[new.req_id] = {
+                i
+                for i, (sent, mine) in enumerate(zip(new.mm_features, own, strict=True))
+                if sent.data is not mine.data
+            }
+        for request_id, input_ids in ordered.items():
+            missing = left_out.get(request_id, set())
+            for input_id in missing & set(input_ids):
+                data = scheduler.requests[request_id].mm_features[input_id].data
+                found.setdefault(request_id, {})[input_id] = data
+            missing -= set(input_ids)
+        for request_id in scheduler.finished_req_ids:
+            left_out.pop(request_id, None)
+        return found
+
+    scheduler._get_encoder_input_updates = updating

@@ -1,0 +1,445 @@
+"""A real vLLM `Scheduler`, without a model, weights, a GPU or a network, and a worker's dictionary.
+
+Needs vLLM's Python files and torch on the path; no compiled part of vLLM is used. The scheduler and
+its configuration are vLLM's own. Replaced are the two places that would look at a model: what its
+class supports, and how large its items are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+__all__ = [
+    "EncoderCacheMiss",
+    "Engine",
+    "Item",
+    "PassLog",
+    "SchedulerSettings",
+    "make_scheduler",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class SchedulerSettings:
+    """What matters of a configuration. Sizes are in tokens; an item's embeddings are its tokens."""
+
+    policy: str = "fcfs"
+    """`fcfs` or `priority`."""
+    encoder_cache_size: int = 8
+    encoder_budget: int = 1 << 16
+    """Embeddings that one pass may encode."""
+    block_size: int = 4
+    num_blocks: int = 64
+    """Of the KV cache; one of them is vLLM's own."""
+    chunk: int = 0
+    """The most tokens of a prompt in one pass (`long_prefill_token_threshold`); 0 for no limit."""
+    max_num_batched_tokens: int = 64
+    max_num_seqs: int = 8
+    max_model_len: int = 1024
+    prefix_caching: bool = False
+    manager_class: str | None = None
+    """A manager to be put into the scheduler, as `module.Class`; vLLM 0.27.1 and later."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """A multimodal item of a prompt: its hash, where it starts, how many tokens it takes."""
+
+    identifier: str
+    offset: int
+    length: int
+
+
+class EncoderCacheMiss(RuntimeError):
+    """The worker gathers an item that it does not hold: an engine would be dead now."""
+
+
+# --- the scheduler -----------------------------------------------------------------------------
+
+_ARCHITECTURE = "Blip2ForConditionalGeneration"
+
+_TINY_MODEL = {
+    "architectures": [_ARCHITECTURE],
+    "model_type": "blip-2",
+    "text_config": {
+        "model_type": "opt",
+        "hidden_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "ffn_dim": 64,
+        "vocab_size": 1000,
+        "max_position_embeddings": 1 << 16,
+        "word_embed_proj_dim": 64,
+    },
+    "num_query_tokens": 4,
+}
+"""Any multimodal decoder would do: nothing of it is ever computed."""
+
+
+def make_scheduler(settings: SchedulerSettings) -> Any:
+    """A `vllm.v1.core.sched.scheduler.Scheduler`. The first takes ten seconds, of imports."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    import torch
+    from vllm.v1.core.sched.scheduler import Scheduler
+    from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
+    from vllm.v1.structured_output import StructuredOutputManager
+
+    config = _config(settings)
+    spec = FullAttentionSpec(
+        block_size=settings.block_size, num_kv_heads=1, head_size=1, dtype=torch.float32
+    )
+    kv_cache = KVCacheConfig(
+        num_blocks=settings.num_blocks,
+        kv_cache_tensors=[],
+        kv_cache_groups=[KVCacheGroupSpec(["layer"], spec)],
+    )
+    with _no_model(settings):
+        return Scheduler(
+            vllm_config=config,
+            kv_cache_config=kv_cache,
+            structured_output_manager=StructuredOutputManager(config),
+            block_size=settings.block_size,
+            log_stats=False,
+        )
+
+
+def _config(settings: SchedulerSettings) -> Any:
+    from vllm.config import CacheConfig, DeviceConfig, SchedulerConfig, VllmConfig
+
+    with _no_model(settings):
+        scheduler = SchedulerConfig(
+            **_known(
+                SchedulerConfig,
+                policy=settings.policy,
+                max_num_batched_tokens=settings.max_num_batched_tokens,
+                max_num_seqs=settings.max_num_seqs,
+                max_model_len=settings.max_model_len,
+                long_prefill_token_threshold=settings.chunk,
+                enable_chunked_prefill=True,
+                async_scheduling=False,
+                is_encoder_decoder=False,
+            )
+        )
+        cache = CacheConfig(
+            **_known(
+                CacheConfig,
+                block_size=settings.block_size,
+                enable_prefix_caching=settings.prefix_caching,
+            )
+        )
+        more = {}
+        if settings.manager_class is not None:
+            from vllm.config.ec_manager_config import EncoderCacheManagerConfig
+
+            more["ec_manager_config"] = EncoderCacheManagerConfig(
+                encoder_cache_manager_cls=settings.manager_class
+            )
+        config = VllmConfig(
+            model_config=_model_config(settings.max_model_len),
+            cache_config=cache,
+            scheduler_config=scheduler,
+            device_config=DeviceConfig(device="cpu"),
+            **more,
+        )
+    # The platform rewrites what is too small to be useful; small is what tests want.
+    config.scheduler_config.max_num_batched_tokens = settings.max_num_batched_tokens
+    config.scheduler_config.max_num_seqs = settings.max_num_seqs
+    config.scheduler_config.long_prefill_token_threshold = settings.chunk
+    config.scheduler_config.policy = settings.policy
+    config.cache_config.block_size = settings.block_size
+    config.cache_config.enable_prefix_caching = settings.prefix_caching
+    config.cache_config.num_gpu_blocks = settings.num_blocks
+    return config
+
+
+@lru_cache(maxsize=8)
+def _model_config(max_model_len: int) -> Any:
+    from vllm.config import ModelConfig
+
+    directory = _model_directory()
+    return ModelConfig(
+        model=directory.name,
+        tokenizer=directory.name,
+        skip_tokenizer_init=True,
+        dtype="float32",
+        max_model_len=max_model_len,
+        enforce_eager=True,
+    )
+
+
+@lru_cache(maxsize=1)
+def _model_directory() -> tempfile.TemporaryDirectory[str]:
+    """Kept for the life of the process: some releases look into it again later."""
+    directory = tempfile.TemporaryDirectory()
+    (Path(directory.name) / "config.json").write_text(json.dumps(_TINY_MODEL))
+    return directory
+
+
+def _known(cls: Any, **values: Any) -> dict[str, Any]:
+    """Those that the class of this release has."""
+    names = {field.name for field in dataclasses.fields(cls)}
+    names |= {f.name for f in getattr(cls, "__dataclass_fields__", {}).values()}
+    return {name: value for name, value in values.items() if name in names}
+
+
+@contextmanager
+def _no_model(settings: SchedulerSettings) -> Iterator[None]:
+    """What would look at a model's class gets told what it would find."""
+    from vllm.model_executor.models import registry
+    from vllm.v1.core.sched import scheduler
+
+    class Budget:
+        """In the place of `MultiModalBudget`, which runs the model's processor."""
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            self.encoder_compute_budget = settings.encoder_budget
+            self.encoder_cache_size = settings.encoder_cache_size
+            self.mm_max_toks_per_item = {"image": settings.encoder_cache_size}
+
+        def get_modality_with_max_tokens(self) -> str:
+            return "image"
+
+    def compute_budget(*_: Any, **__: Any) -> tuple[int, int]:
+        """In the place of `compute_encoder_budget`, up to 0.14."""
+        return settings.encoder_budget, settings.encoder_cache_size
+
+    def inspect(self: Any, architectures: Any, model_config: Any) -> Any:
+        return _model_info(registry._ModelInfo), _ARCHITECTURE
+
+    with (
+        mock.patch.object(registry._ModelRegistry, "inspect_model_cls", inspect),
+        mock.patch.object(scheduler, "MultiModalBudget", Budget, create=True),
+        mock.patch.object(scheduler, "compute_encoder_budget", compute_budget, create=True),
+    ):
+        yield
+
+
+def _model_info(cls: Any) -> Any:
+    """A multimodal decoder, and nothing special besides."""
+    yes = {"is_text_generation_model", "supports_multimodal", "supports_pp"}
+    texts = {
+        "architecture": _ARCHITECTURE,
+        "attn_type": "decoder",
+        "default_seq_pooling_type": "LAST",
+        "default_pooling_type": "LAST",
+        "default_tok_pooling_type": "ALL",
+        "score_type": "bi-encoder",
+    }
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):
+        if field.name in texts:
+            values[field.name] = texts[field.name]
+        elif "tuple" in str(field.type):
+            values[field.name] = ()
+        else:
+            values[field.name] = field.name in yes
+    return cls(**values)
+
+
+# --- driving it --------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class PassLog:
+    """One pass: what the scheduler ordered, and what the worker holds after it."""
+
+    tokens: dict[str, int]
+    encodes: dict[str, tuple[int, ...]]
+    freed: tuple[str, ...]
+    preempted: frozenset[str]
+    gathered: tuple[str, ...]
+    worker: frozenset[str]
+
+
+class Engine:
+    """A scheduler with a worker that is a dictionary of hashes, in vLLM's order of work.
+
+    The worker drops, then encodes, then gathers every item that the scheduled tokens overlap. What
+    it computes is a token that means nothing.
+    """
+
+    def __init__(self, settings: SchedulerSettings, scheduler: Any | None = None) -> None:
+        self.settings = settings
+        self.scheduler = make_scheduler(settings) if scheduler is None else scheduler
+        self.worker: set[str] = set()
+        self._payloads: dict[str, list[Any]] = {}
+        """For each request, the items as the worker knows them."""
+        self._hasher: Any = None
+        if settings.prefix_caching:
+            self._hasher = _block_hasher(settings.block_size)
+        self._arrivals = 0
+
+    @property
+    def manager(self) -> Any:
+        return self.scheduler.encoder_cache_manager
+
+    def add(
+        self,
+        request_id: str,
+        tokens: int,
+        items: Iterable[Item] = (),
+        *,
+        priority: int = 0,
+        max_tokens: int = 1,
+        first_token: int = 1,
+    ) -> None:
+        """A request of so many prompt tokens, items included. Text is `first_token` repeated."""
+        from vllm.multimodal.inputs import (
+            MultiModalFeatureSpec,
+            MultiModalKwargsItem,
+            PlaceholderRange,
+        )
+        from vllm.sampling_params import SamplingParams
+        from vllm.v1.request import Request
+
+        features = [
+            MultiModalFeatureSpec(
+                data=_raw_item(MultiModalKwargsItem),
+                modality="image",
+                identifier=item.identifier,
+                mm_position=PlaceholderRange(offset=item.offset, length=item.length),
+                mm_hash=item.identifier,
+            )
+            for item in items
+        ]
+        prompt = [first_token] * tokens
+        for feature in features:
+            position = feature.mm_position
+            prompt[position.offset : position.offset + position.length] = [0] * position.length
+        sampling = SamplingParams(max_tokens=max_tokens, ignore_eos=True)
+        self._arrivals += 1
+        self.scheduler.add_request(
+            Request(
+                request_id=request_id,
+                prompt_token_ids=prompt,
+                sampling_params=sampling,
+                pooling_params=None,
+                mm_features=features,
+                arrival_time=float(self._arrivals),
+                priority=priority,
+                block_hasher=self._hasher,
+                **_accepted(Request, eos_token_id=None),
+            )
+        )
+
+    def abort(self, request_id: str) -> None:
+        from vllm.v1.request import RequestStatus
+
+        self.scheduler.finish_requests(request_id, RequestStatus.FINISHED_ABORTED)
+
+    def step(self) -> PassLog:
+        """One pass: schedule, the worker's step, the scheduler's update.
+
+        Raises `EncoderCacheMiss` where a real worker would.
+        """
+        output = self.scheduler.schedule()
+        gathered = self.work(output)
+        self.scheduler.update_from_output(output, _fake_output(self.scheduler, output))
+        encodes = {r: tuple(ids) for r, ids in output.scheduled_encoder_inputs.items()}
+        return PassLog(
+            tokens=dict(output.num_scheduled_tokens),
+            encodes=encodes,
+            freed=tuple(output.free_encoder_mm_hashes),
+            preempted=frozenset(output.preempted_req_ids or ()),
+            gathered=gathered,
+            worker=frozenset(self.worker),
+        )
+
+    def work(self, output: Any) -> tuple[str, ...]:
+        """The worker's step; what it gathered."""
+        self.worker -= set(output.free_encoder_mm_hashes)
+        for request_id in output.finished_req_ids:
+            self._payloads.pop(request_id, None)
+        starts: dict[str, int] = {}
+        for new in output.scheduled_new_reqs:
+            self._payloads[new.req_id] = list(new.mm_features)
+            starts[new.req_id] = new.num_computed_tokens
+        cached = output.scheduled_cached_reqs
+        for request_id, computed in zip(cached.req_ids, cached.num_computed_tokens, strict=True):
+            starts[request_id] = computed
+        for request_id, ids in output.scheduled_encoder_inputs.items():
+            features = self._payloads[request_id]
+            # A worker cannot encode an item whose payload was not sent, and does not say so.
+            self.worker |= {features[k].identifier for k in ids if features[k].data is not None}
+        gathered: list[str] = []
+        for request_id, count in output.num_scheduled_tokens.items():
+            start = starts[request_id]
+            for feature in self._payloads[request_id]:
+                position = feature.mm_position
+                if position.offset < start + count and start < position.offset + position.length:
+                    gathered.append(feature.identifier)
+        missing = sorted(set(gathered) - self.worker)
+        if missing:
+            raise EncoderCacheMiss(f"Encoder cache miss for {', '.join(missing)}")
+        return tuple(gathered)
+
+    def run(self, most: int = 1000) -> list[PassLog]:
+        """Passes until nothing is left to do, or nothing is done any more."""
+        passes: list[PassLog] = []
+        while self.scheduler.has_unfinished_requests() and len(passes) < most:
+            passes.append(self.step())
+        return passes
+
+
+def _fake_output(scheduler: Any, output: Any) -> Any:
+    """One token for every request whose prompt is complete after this pass."""
+    from vllm.v1.outputs import ModelRunnerOutput
+
+    ids = list(output.num_scheduled_tokens)
+
+    def sampled(request_id: str) -> list[int]:
+        request = scheduler.requests[request_id]
+        return [7] if request.num_computed_tokens >= request.num_tokens else []
+
+    return ModelRunnerOutput(
+        req_ids=ids,
+        req_id_to_index={request_id: k for k, request_id in enumerate(ids)},
+        sampled_token_ids=[sampled(request_id) for request_id in ids],
+        logprobs=None,
+        prompt_logprobs_dict={},
+        pooler_output=[],
+    )
+
+
+def _raw_item(cls: Any) -> Any:
+    """An item without content; up to 0.14 it has to have some."""
+    try:
+        item = cls({})
+        _ = getattr(item, "modality", None)
+    except AssertionError:
+        return cls.dummy("image")
+    return item
+
+
+def _accepted(call: Any, **named: Any) -> dict[str, Any]:
+    """Those that the signature of this release has."""
+    known = inspect.signature(call).parameters
+    return {name: value for name, value in named.items() if name in known}
+
+
+def _block_hasher(block_size: int) -> Any:
+    from vllm.utils.hashing import sha256
+    from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
+
+    init_none_hash(sha256)
+    return get_request_block_hasher(block_size, sha256)
+
+
+def passes_text(passes: Sequence[PassLog]) -> str:
+    """The passes, one a line, for people."""
+    return "\n".join(
+        f"{n:3}  tokens {p.tokens}  encode {p.encodes}  freed {list(p.freed)}  "
+        f"preempted {sorted(p.preempted)}  worker {sorted(p.worker)}"
+        for n, p in enumerate(passes)
+    )
