@@ -109,10 +109,8 @@ def random_workloads(
         f"{tally.preemptions} preemptions, {tally.withdrawals} passes with a withdrawn encoding"
     )
     for clause, count in sorted(tally.failures.items()):
-        click.echo(
-            f"  {clause} is the first clause to break in {count} workloads, "
-            f"for example of seed {tally.examples[clause]}"
-        )
+        example = tally.examples[clause]
+        click.echo(f"  {clause} breaks in {count} workloads, for example of seed {example}")
     if like is not None:
         what = f"differs in {len(tally.differences)} workloads: {tally.differences[:5]}"
         click.echo(f"  the schedule of {like} {what if tally.differences else 'is the same'}")

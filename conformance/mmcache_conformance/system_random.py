@@ -139,11 +139,10 @@ class Tally:
     preemptions: int = 0
     withdrawals: int = 0
     """Passes that preempted a request for which they had allocated an input."""
-    prefix_starts: int = 0
     failures: Counter[str] = field(default_factory=Counter)
-    """Workloads by the clause that they break first."""
+    """For each clause, the number of workloads that break it."""
     examples: dict[str, int] = field(default_factory=dict)
-    """A seed for each of these clauses."""
+    """For each of these clauses, the first such workload."""
     differences: list[int] = field(default_factory=list)
     """The seeds whose schedule differs from that of the other target."""
 
@@ -166,14 +165,9 @@ def random_run(
         for record in records:
             tally.preemptions += len(record.preempted)
             tally.withdrawals += any(r in record.preempted for r, _ in record.allocated)
-            tally.prefix_starts += any(
-                start and request_id not in record.preempted
-                for request_id, start in record.starts.items()
-            )
-        if found := judge(vector, records):
-            clause = found[0].clause
-            tally.failures[clause] += 1
-            tally.examples.setdefault(clause, seed)
+        for breach in judge(vector, records):
+            tally.failures[breach.clause] += 1
+            tally.examples.setdefault(breach.clause, seed)
         if like is not None and _schedule(records) != _schedule(list(like.run(case))):
             tally.differences.append(seed)
         seed += 1

@@ -309,7 +309,7 @@ class Engine:
                 modality="image",
                 identifier=item.identifier,
                 mm_position=PlaceholderRange(offset=item.offset, length=item.length),
-                mm_hash=item.identifier,
+                **_accepted(MultiModalFeatureSpec, mm_hash=item.identifier),
             )
             for item in items
         ]

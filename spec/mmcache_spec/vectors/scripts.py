@@ -48,7 +48,7 @@ A, B = ("A", 1), ("B", 1)
 SCRIPTS = (
     Script(
         "four positions of one hash are released one after the other",
-        ("L8", "L5"),
+        ("L8",),
         _world(1, r1=(A, A, A, A), r2=(B,)),
         (
             Allocate("r1", 0),
@@ -65,7 +65,7 @@ SCRIPTS = (
     ),
     Script(
         "three positions of one hash are released one after the other",
-        ("L8", "L5"),
+        ("L8",),
         _world(1, r1=(A, A, A), r2=(B,)),
         (
             Allocate("r1", 0),
@@ -86,7 +86,7 @@ SCRIPTS = (
     ),
     Script(
         "a hash held once is released beside one that is held twice",
-        ("L8", "L5"),
+        ("L8",),
         _world(2, r1=(A, A, B)),
         (
             Allocate("r1", 0),
@@ -97,7 +97,7 @@ SCRIPTS = (
     ),
     Script(
         "a hash that was released is held again, at two positions",
-        ("L8", "L5"),
+        ("L8",),
         _world(2, r1=(A, A, B, B)),
         (
             Allocate("r1", 0),
