@@ -63,6 +63,7 @@ vectors: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	@$(BIN)/mmcache-spec clauses --markdown > docs/clauses.md
+	@$(BIN)/mmcache-spec coverage --markdown > docs/coverage.md
 
 VLLM_BIN := $(VENV)/vllm/bin
 SYSTEM_RUN := $(VLLM_BIN)/mmcache-conformance system run --quiet
