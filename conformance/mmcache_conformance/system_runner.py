@@ -12,7 +12,13 @@ from mmcache_spec.vectors.system_format import SystemVector
 
 from .errors import TargetError, describe_exception
 from .system_judge import Breach, judge, reaches
-from .system_target import PassRecord, SystemImplementation, SystemTarget, case_of_system
+from .system_target import (
+    NotSupported,
+    PassRecord,
+    SystemImplementation,
+    SystemTarget,
+    case_of_system,
+)
 
 __all__ = ["SystemReport", "SystemVerdict", "encode_system_run", "run_system", "run_system_vector"]
 
@@ -24,7 +30,7 @@ class SystemVerdict(msgspec.Struct, frozen=True):
     """
 
     id: str
-    outcome: Literal["pass", "fail", "error"]
+    outcome: Literal["pass", "fail", "skip", "error"]
     passes: int
     reached: bool | None
     """Whether the engine came to the situation that the vector is about; None if it has none.
@@ -46,7 +52,8 @@ class SystemReport(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        return self.implementation is not None and all(v.outcome == "pass" for v in self.verdicts)
+        bad = any(v.outcome in {"fail", "error"} for v in self.verdicts)
+        return self.implementation is not None and not bad
 
 
 def run_system(target: SystemTarget, vectors: Iterable[SystemVector]) -> SystemReport:
@@ -72,6 +79,8 @@ def run_system_vector(target: SystemTarget, vector: SystemVector) -> SystemVerdi
         records += target.run(case_of_system(vector))
         found = judge(vector, records)
         reached = reaches(vector, records)
+    except NotSupported as error:
+        return SystemVerdict(vector.id, "skip", len(records), None, reason=str(error))
     except Exception as error:
         reason = f"the adapter failed: {describe_exception(error)}"
         return SystemVerdict(vector.id, "error", len(records), None, reason=reason)

@@ -9,7 +9,19 @@ import msgspec
 
 from mmcache_spec.vectors.system_format import Engine, Event, SystemRequest, SystemVector
 
-__all__ = ["PassRecord", "SystemCase", "SystemImplementation", "SystemTarget", "case_of_system"]
+__all__ = [
+    "NotSupported",
+    "PassRecord",
+    "SystemCase",
+    "SystemImplementation",
+    "SystemTarget",
+    "case_of_system",
+]
+
+
+class NotSupported(Exception):
+    """The engine lacks something that the workload needs; the text says what."""
+
 
 Place = tuple[str, int]
 """An input: the id of its request, and its index among the items."""
@@ -81,8 +93,8 @@ class SystemTarget(Protocol):
     def run(self, case: SystemCase) -> Iterator[PassRecord]:
         """The passes on a fresh engine, up to `max_passes` or the end of the work.
 
-        Ends after a record with something `missed` or an `error`. An exception is a fault of the
-        adapter.
+        Ends after a record with something `missed` or an `error`. Raises `NotSupported`; any other
+        exception is a fault of the adapter.
         """
 
     def stop(self) -> None:

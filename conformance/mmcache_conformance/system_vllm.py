@@ -19,7 +19,7 @@ from typing import Any
 from mmcache_spec.vectors.system_format import Abort
 
 from .errors import TargetError, TargetSpecError, describe_exception
-from .system_target import PassRecord, Place, SystemCase, SystemImplementation
+from .system_target import NotSupported, PassRecord, Place, SystemCase, SystemImplementation
 from .system_vllm_repairs import resend_payloads, withdraw_encodings
 from .vllm_scheduler import EncoderCacheMiss, Engine, Item, SchedulerSettings
 
@@ -59,6 +59,8 @@ class VllmScheduler:
         logging.getLogger("vllm").setLevel(logging.ERROR)
         try:
             self._engine(SchedulerSettings())
+        except TargetError:
+            raise
         except Exception as error:
             raise TargetError(f"no scheduler can be made: {describe_exception(error)}") from None
         return SystemImplementation("vLLM's scheduler", _version())
@@ -150,6 +152,8 @@ class MirroredEngine(Engine):
 
     def reset(self) -> None:
         """Both sides forget what is cached."""
+        if not hasattr(self.scheduler, "reset_encoder_cache"):
+            raise NotSupported("this release cannot reset the encoder cache")
         self.scheduler.reset_encoder_cache()
         self.worker.clear()
 

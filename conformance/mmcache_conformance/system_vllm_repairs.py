@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .errors import TargetError
+
 __all__ = ["resend_payloads", "withdraw_encodings"]
 
 
@@ -21,13 +23,13 @@ def withdraw_encodings(scheduler: Any) -> None:
     """Encodings that changed hands in this pass."""
     manager = scheduler.encoder_cache_manager
     withdraw = getattr(manager, "withdraw", None) or _withdrawal(scheduler)
-    allocate_inputs = scheduler._allocate_encoder_inputs
+    allocate = manager.allocate
     preempt, schedule = scheduler._preempt_request, scheduler.schedule
     updates = getattr(scheduler, "_get_encoder_input_updates", None)
 
-    def allocating(request: Any, input_ids: list[int], *more: Any) -> None:
-        allocate_inputs(request, input_ids, *more)
-        allocated.setdefault(request.request_id, []).extend(input_ids)
+    def allocating(request: Any, input_id: int) -> None:
+        allocate(request, input_id)
+        allocated.setdefault(request.request_id, []).append(input_id)
 
     def preempting(request: Any, *more: Any, **named: Any) -> Any:
         request_id = request.request_id
@@ -56,7 +58,7 @@ def withdraw_encodings(scheduler: Any) -> None:
         hand_over(output.scheduled_encoder_inputs)
         return output
 
-    scheduler._allocate_encoder_inputs = allocating
+    manager.allocate = allocating
     scheduler._preempt_request = preempting
     scheduler.schedule = scheduling
     if updates is not None:
@@ -94,7 +96,9 @@ def resend_payloads(scheduler: Any) -> None:
     """
     left_out: dict[str, set[int]] = {}
     """By request: the inputs whose raw item the worker did not get."""
-    updates = scheduler._get_encoder_input_updates
+    updates = getattr(scheduler, "_get_encoder_input_updates", None)
+    if updates is None:
+        raise TargetError("this release has no encoder_input_updates; the repair needs 0.33.0")
 
     def updating(scheduled: Any, new_requests: Any, ordered: dict[str, list[int]]) -> Any:
         found: dict[str, dict[int, Any]] = updates(scheduled, new_requests, ordered)
