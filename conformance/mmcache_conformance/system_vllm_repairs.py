@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .errors import TargetError
-
 __all__ = ["resend_payloads", "withdraw_encodings"]
 
 
@@ -91,32 +89,30 @@ def _withdrawal(scheduler: Any) -> Any:
 def resend_payloads(scheduler: Any) -> None:
     """A raw item that was left out under a prefix hit travels with the order to encode it.
 
-    The clause is S8; the specification's switch is `payload = with_the_encoding`. The first runner
-    must take `encoder_input_updates` in, as the second does.
+    The clause is S8; the specification's switch is `payload = with_the_encoding`. It travels in
+    `encoder_input_updates`, a field that 0.33.0 has and fills for the second runner; outputs
+    of earlier releases get it here. The first runner must take it in, as the second does.
     """
     left_out: dict[str, set[int]] = {}
     """By request: the inputs whose raw item the worker did not get."""
-    updates = getattr(scheduler, "_get_encoder_input_updates", None)
-    if updates is None:
-        raise TargetError("this release has no encoder_input_updates; the repair needs 0.33.0")
+    schedule = scheduler.schedule
 
-    def updating(scheduled: Any, new_requests: Any, ordered: dict[str, list[int]]) -> Any:
-        found: dict[str, dict[int, Any]] = updates(scheduled, new_requests, ordered)
-        for new in new_requests:
-            own = scheduler.requests[new.req_id].mm_features
-            left_out[new.req_id] = {
-                i
-                for i, (sent, mine) in enumerate(zip(new.mm_features, own, strict=True))
-                if sent.data is not mine.data
-            }
-        for request_id, input_ids in ordered.items():
-            missing = left_out.get(request_id, set())
-            for input_id in missing & set(input_ids):
-                data = scheduler.requests[request_id].mm_features[input_id].data
-                found.setdefault(request_id, {})[input_id] = data
-            missing -= set(input_ids)
-        for request_id in scheduler.finished_req_ids:
+    def scheduling(*arguments: Any, **named: Any) -> Any:
+        output = schedule(*arguments, **named)
+        for request_id in output.finished_req_ids:
             left_out.pop(request_id, None)
-        return found
+        for new in output.scheduled_new_reqs:
+            own = scheduler.requests[new.req_id].mm_features
+            pairs = enumerate(zip(new.mm_features, own, strict=True))
+            left_out[new.req_id] = {i for i, (sent, mine) in pairs if sent.data is not mine.data}
+        updates: dict[str, dict[int, Any]] = getattr(output, "encoder_input_updates", None) or {}
+        for request_id, input_ids in output.scheduled_encoder_inputs.items():
+            missing = left_out.get(request_id, set())
+            for input_id in missing.intersection(input_ids):
+                data = scheduler.requests[request_id].mm_features[input_id].data
+                updates.setdefault(request_id, {})[input_id] = data
+            missing.difference_update(input_ids)
+        output.encoder_input_updates = updates
+        return output
 
-    scheduler._get_encoder_input_updates = updating
+    scheduler.schedule = scheduling

@@ -44,6 +44,7 @@ class Follower:
         self.interpreter = Interpreter(system, self.world)
         self.state = self.interpreter.initial()
         self.used = Counter()
+        self.strips = bool(system.action("dispatch").parameters)
 
     def call(self, action, **arguments):
         step = self.interpreter.call(self.state, Call(action, arguments))
@@ -74,7 +75,9 @@ class Follower:
     def _dispatch(self):
         if not self.state["in_pass"]:
             return frozenset()
-        report = self.call("dispatch")
+        # Which hash a prefix hit covers matters to payloads alone, which are not compared here.
+        covered = {"covered": self.world.universe["Hash"][0]} if self.strips else {}
+        report = self.call("dispatch", **covered)
         for (i,) in sorted(self.state["unconfirmed"]):
             self.call("confirm", input=i)
         return frozenset(h for (h,) in report)
@@ -89,13 +92,18 @@ def _lockstep(system, variant, vector):
     told = 0
     while run.number < vector.expect.max_passes and not run.over:
         record = run.step()
-        for action, request, input_id in run.decisions[told:]:
+        # What the update has done is told with the next output; here it is wanted now.
+        decisions = [*run.decisions, *run.scheduler._log]
+        for action, request, input_id in decisions[told:]:
             before = follower.state
             report = follower.follow(action, request, input_id)
             if action != "dispatch":
                 continue
             assert report == set(record.report)
             assert follower.hashes("cached") == set(record.cached)
+            if record.without_payload:
+                # S8 is broken. The specification stops at that; the worker encodes nothing.
+                return follower.used
             assert follower.hashes("worker") == set(record.worker)
             ordered = {
                 (i.identifier, r)
@@ -107,7 +115,9 @@ def _lockstep(system, variant, vector):
             hash_of = follower.world.functions["hash_of"]
             assert {hash_of[i] for (i,) in before["to_gather"]} == set(record.gathered)
             assert {r for (r,) in before["scheduled"]} == set(record.num_scheduled_tokens)
-        told = len(run.decisions)
+        told = len(decisions)
+        references = {(h, r) for h, rs in record.references.items() for r in rs}
+        assert set(follower.state["references"]) == references
     return follower.used
 
 
@@ -129,9 +139,27 @@ def test_random_workloads():
     assert everything - set(used) <= {"commit_load", "schedule_with_drafter", "defer"}
 
 
-def test_an_in_pass_preemption_is_followed_too():
-    (vector,) = (v for v in load_system_suite() if v.id.startswith("phantom-entry-same-pass"))
-    (wrong,) = VARIANTS["preemption_keeps_unencoded_entry"].systems
-    _lockstep(wrong, "preemption_keeps_unencoded_entry", vector)
+@pytest.mark.parametrize("variant", [v for v in REFERENCE_VARIANTS if v != "specified"])
+def test_a_switch_of_the_reference_is_the_switch_of_the_specification(variant):
+    """Each variant of the reference follows its namesake, also into its mistakes."""
+    system = VARIANTS[variant].system
+    for vector in load_system_suite():
+        _lockstep(system, variant, vector)
+    for seed in (19, 73, 99):
+        _lockstep(system, variant, random_workload(seed))
+
+
+@pytest.mark.parametrize(
+    ("variant", "begins"),
+    [
+        ("preemption_keeps_unencoded_entry", "phantom-entry-same-pass"),
+        ("preemption_undoes_shared_entry", "phantom-entry-same-pass"),
+        ("waiting_keeps_references", "waiting-keeps-references"),
+        ("unfiltered_drop_encode_gather", "reallocated-then-dropped"),
+        ("retain_everything", "retain-everything"),
+    ],
+)
+def test_and_of_no_other(variant, begins):
+    (vector,) = (v for v in load_system_suite() if v.id.startswith(begins))
     with pytest.raises(AssertionError):
-        _lockstep(ENGINE, "preemption_keeps_unencoded_entry", vector)
+        _lockstep(ENGINE, variant, vector)
