@@ -89,7 +89,8 @@ def run(
 
     \b
     The exit code is 0 if everything passed, 1 if something failed, 2 if the
-    command cannot be understood, 3 if a target could not be started.
+    command cannot be understood, 3 if a target could not be started or
+    nothing of it could be checked.
     """
     from .errors import TargetSpecError
     from .runner import exit_code, run_target, summarise

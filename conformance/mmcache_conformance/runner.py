@@ -33,7 +33,14 @@ from .target import (
     missing_capability,
 )
 
-__all__ = ["exit_code", "reproduce_command", "run_target", "run_vector", "summarise"]
+__all__ = [
+    "exit_code",
+    "nothing_checked",
+    "reproduce_command",
+    "run_target",
+    "run_vector",
+    "summarise",
+]
 
 
 def run_target(
@@ -110,9 +117,15 @@ def reproduce_command(spec: str, vector_id: str, directory: Path | None = None) 
     return shlex.join(words)
 
 
+def nothing_checked(report: TargetReport) -> bool:
+    """Whether there were vectors, and every one of them was skipped."""
+    outcomes = {verdict.outcome for verdict in report.verdicts}
+    return outcomes == {"skip"}
+
+
 def exit_code(reports: Sequence[TargetReport]) -> ExitCode:
-    """3 if a target could not be started, else 1 if anything failed, else 0."""
-    if any(report.implementation is None for report in reports):
+    """3 if a target could not be started or checked, else 1 if anything failed, else 0."""
+    if any(report.implementation is None or nothing_checked(report) for report in reports):
         return 3
     bad = any(v.outcome in BAD for report in reports for v in report.verdicts)
     return 1 if bad else 0

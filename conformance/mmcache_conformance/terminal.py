@@ -62,6 +62,8 @@ def _line(report: TargetReport) -> Text:
         if outcome == "pass" or total[outcome]
     ]
     line.append(Text(", ").join(parts))
+    if total["skip"] == len(report.verdicts) > 0:
+        line.append("  nothing was checked")
     if failing:
         line.append(f"  ({', '.join(c for c in CLAUSES if c in failing)})")
     return line

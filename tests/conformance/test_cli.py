@@ -164,9 +164,10 @@ class TestText:
         assert sum(row.count("1/1") for row in rows) == 6
         assert max(map(len, rows)) <= width
 
-    def test_all_skipped_is_said(self, run) -> None:
-        result = run("run", "conformance_engines:Hidden", "-k", "E1")
-        assert result.exit_code == 0
+    @pytest.mark.parametrize("quiet", [(), ("-q",)])
+    def test_a_target_of_which_nothing_was_checked_has_not_passed(self, run, quiet) -> None:
+        result = run("run", "conformance_engines:Hidden", "-k", "E1", *quiet)
+        assert result.exit_code == 3
         assert "nothing was checked" in result.output
 
     def test_list(self, run) -> None:

@@ -106,3 +106,15 @@ def test_formulas_read_like_formulas():
     assert formula(claim) == "∀ x: Colour. x ∈ seen′ ⇒ x ∈ seen ∨ x = c"
     assert formula(count - (count - 1)) == "count − (count − 1)"
     assert formula(seen.minus(empty(COLOUR)).is_empty()) == "seen ∖ ∅ = ∅"
+
+
+def test_no_two_symbols_share_a_name():
+    with pytest.raises(ValueError, match=r"\['count'\] named twice"):
+        system(actions=(Action("see", (parameter("count", COLOUR),)),))
+    with pytest.raises(ValueError, match=r"\['see'\] named twice"):
+        system(actions=(Action("see"), Action("see")))
+
+
+def test_an_effect_speaks_of_the_state_before():
+    with pytest.raises(ValueError, match="speaks of count after the action"):
+        Action("see", effect=(count.becomes(count.next + 1),))

@@ -11,12 +11,15 @@ from mmcache_spec.checks.proof import Proof, check_vacuity, prove
 from mmcache_spec.checks.smtlib import cvc5_says, scripts
 from mmcache_spec.checks.vacuity import false_lemmas, lemmas_of
 from mmcache_spec.interpreter import Interpreter
+from mmcache_spec.kernel import lemmas
+from mmcache_spec.kernel.lemmas import Lemma
 from mmcache_spec.kernel.terms import total
 from mmcache_spec.model.clauses import CLAUSES
 from mmcache_spec.model.goals import ENCODER_DECODER_GOALS, ENGINE_GOALS, LEDGER_GOALS
 from mmcache_spec.model.ledger import cached, freed, ledger
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
 from mmcache_spec.model.world import scope, scopes_up_to, size
+from mmcache_spec.render.story import cti_story
 
 SMALL = scope(3, 2, 2)
 ALL = [o for system in SPECIFIED.systems for o in obligations(system)]
@@ -27,7 +30,7 @@ RIGHT = [v for v in VARIANTS.values() if v.expected is None and v is not SPECIFI
 @pytest.fixture(scope="module")
 def proof():
     parts = [prove(system, SMALL) for system in SPECIFIED.systems]
-    parts += [check_vacuity(system, scope(2, 2, 2)) for system in SPECIFIED.systems]
+    parts += [check_vacuity(system, scope(2, 2, 2), SMALL) for system in SPECIFIED.systems]
     return Proof.merged(parts, 0)
 
 
@@ -63,16 +66,36 @@ def test_every_lemma_is_true_of_small_sets():
         assert false_lemmas(system, scope(3, 1, 1)) == []
 
 
+def test_no_formula_but_a_schema_makes_a_lemma():
+    wrong = total(cached, size) <= total(freed, size)
+    with pytest.raises(TypeError, match="made by a schema"):
+        Lemma(wrong)
+
+
 def test_a_wrong_lemma_is_noticed():
     system = ledger()
-    (can_allocate,) = (a for a in system.actions if a.name == "can_allocate")
-    lemma = total(cached, size) <= total(freed, size)
+    can_allocate = system.action("can_allocate")
+    lemma = Lemma(total(cached, size) <= total(freed, size), lemmas._SCHEMA)
     wrong = replace(can_allocate, lemmas={"eviction_never_runs_dry": (lemma,)})
-    broken = replace(
-        system, actions=tuple(wrong if a is can_allocate else a for a in system.actions)
+    (found,) = false_lemmas(_with_action(system, can_allocate, wrong), scope(2, 1, 1))
+    assert found is lemma.formula
+
+
+def test_a_wrong_start_is_refuted_with_the_initial_state():
+    system = ledger()
+    init = tuple(
+        (v, v.becomes(term + 1)[1]) if v.name == "free_slots" else (v, term)
+        for v, term in system.init
     )
-    (found,) = false_lemmas(broken, scope(2, 1, 1))
-    assert found is lemma
+    (obligation,) = (
+        o
+        for o in obligations(replace(system, init=init))
+        if o.label == "free_slots_conserved holds initially"
+    )
+    outcome = decide(obligation, SMALL)
+    assert outcome.verdict == "refuted"
+    assert outcome.cti.step is None
+    assert any("start   cached" in line for line in cti_story(outcome))
 
 
 @pytest.mark.parametrize("system", SPECIFIED.systems, ids=lambda s: s.name)

@@ -92,7 +92,7 @@ def test_walks_are_the_same_each_time(tmp_path, monkeypatch):
     monkeypatch.setattr("mmcache_spec.vectors.walks.WALKS", 2)
     for folder in ("one", "two"):
         done = CliRunner().invoke(
-            cli.main, ["counterexamples", "--deep", "--out", str(tmp_path / folder)]
+            cli.cli, ["counterexamples", "--deep", "--out", str(tmp_path / folder)]
         )
         assert done.exit_code == 0, done.output
     one, two = (

@@ -12,7 +12,15 @@ from ..kernel.goals import Goal
 from ..kernel.system import Invariant, Property, Scope, TransitionSystem
 from .unrolling import Pin, Start, Unrolling
 
-__all__ = ["Counterexample", "Disagreement", "NoVerdict", "Trace", "shortest", "witnesses"]
+__all__ = [
+    "Counterexample",
+    "Disagreement",
+    "NoVerdict",
+    "Trace",
+    "shortest",
+    "witnesses",
+    "wrong_start",
+]
 
 
 class Disagreement(Exception):
@@ -77,6 +85,18 @@ def shortest(
                 trace = _executed(system, start, *small.read(model))
                 return _violating(trace, system, wanted)
     return None
+
+
+def wrong_start(system: TransitionSystem, scope: Scope, invariant: Invariant) -> World | None:
+    """A world in whose initial state, as the interpreter confirms, the invariant is false."""
+    unrolling = Unrolling(system, scope, "init")
+    false = unrolling.starts_outside(invariant)
+    if not _decided(unrolling.solver.check(false)):
+        return None
+    world, start, _ = unrolling.read(_least(unrolling, false, unrolling.choices()))
+    if Interpreter(system, world).holds(invariant, start):
+        raise Disagreement(f"{invariant.name} holds initially, says the interpreter")
+    return world
 
 
 def witnesses(

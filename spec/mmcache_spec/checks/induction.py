@@ -9,7 +9,7 @@ in a small universe where sums are sums, and executed again by the interpreter.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -21,7 +21,7 @@ from ..kernel.lemmas import measure_instances
 from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, unnamed
 from ..translate.unbounded import Unbounded
-from .bounded import shortest
+from .bounded import shortest, wrong_start
 
 __all__ = [
     "CTI",
@@ -38,11 +38,21 @@ __all__ = [
 Verdict = Literal["proved", "refuted", "unknown"]
 Kind = Literal["initiation", "consecution", "action"]
 
-TIMEOUT_MS = 4_000
-"""For one query; the slowest query of `specified` needs about a hundredth of it."""
 
-PATIENCE_MS = 500
-"""For the first attempt at a query, before a counterexample is looked for."""
+@dataclass(frozen=True)
+class Attempt:
+    """One way to ask z3. Any that answers `unsat` is as good as another."""
+
+    timeout_ms: int
+    mbqi: bool = True
+    seed: int = 0
+
+
+AT_FIRST = (Attempt(500), Attempt(500, mbqi=False))
+"""Before a counterexample is looked for: nearly every query needs a tenth of the first."""
+
+AT_LAST = tuple(Attempt(2_000, mbqi, seed) for seed in (0, 1, 3, 5) for mbqi in (True, False))
+"""When none was found."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +74,14 @@ class Obligation:
 
 @dataclass(frozen=True)
 class CTI:
-    """A step from a state that satisfies every invariant to a violation of the property."""
+    """A step from a state that satisfies every invariant to a violation of the property.
+
+    For initiation there is no step: `step` is None, and the initial state itself is the violation.
+    """
 
     system: TransitionSystem
     world: World
-    step: Step
+    step: Step | None
 
 
 @dataclass(frozen=True)
@@ -98,26 +111,28 @@ def decide(obligation: Obligation, scope: Scope) -> Outcome:
         verdict = "proved"
     elif cti := _find_cti(obligation, scope):
         verdict = "refuted"
-    elif _proved(obligation, TIMEOUT_MS, mbqi=False) or _proved(obligation, TIMEOUT_MS):
+    elif _proved(obligation, AT_LAST):
         verdict = "proved"
     return Outcome(obligation, verdict, time.perf_counter() - started, cti)
 
 
 def is_proved(obligation: Obligation) -> bool:
     """Whether the solver proves it at once; `False` says nothing."""
-    return _proved(obligation, PATIENCE_MS) or _proved(obligation, PATIENCE_MS, mbqi=False)
+    return _proved(obligation, AT_FIRST)
 
 
-def _proved(obligation: Obligation, timeout_ms: int, *, mbqi: bool = True) -> bool:
-    """Whether every query is unsatisfiable; with or without model-based instantiation."""
-    for query in queries(obligation):
-        solver = z3.Solver()
-        solver.set("timeout", timeout_ms)
-        solver.set("mbqi", mbqi)
-        solver.add(*query)
-        if solver.check() != z3.unsat:
-            return False
-    return True
+def _proved(obligation: Obligation, attempts: Sequence[Attempt]) -> bool:
+    """Whether some attempt shows of every query that it is unsatisfiable."""
+    return all(any(_unsat(query, a) for a in attempts) for query in queries(obligation))
+
+
+def _unsat(query: list[z3.BoolRef], attempt: Attempt) -> bool:
+    solver = z3.Solver()
+    solver.set("timeout", attempt.timeout_ms)
+    solver.set("mbqi", attempt.mbqi)
+    solver.set("random_seed", attempt.seed)
+    solver.add(*query)
+    return bool(solver.check() == z3.unsat)
 
 
 def queries(obligation: Obligation) -> Iterator[list[z3.BoolRef]]:
@@ -197,11 +212,13 @@ def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
     if not _speaks_of_amounts(obligation):
         return []
     claimed = [i.formula for i in obligation.system.invariants]
-    found = list(measure_instances([conjunct, *_equations(obligation, conjunct), *claimed]))
+    sources = [conjunct, *_equations(obligation, conjunct), *claimed]
+    found = [lemma.formula for lemma in measure_instances(sources)]
     if obligation.action is not None:
-        found += obligation.action.lemmas.get(obligation.claim.name, ())
+        given = obligation.action.lemmas.get(obligation.claim.name, ())
+        found += [lemma.formula for lemma in given]
     if isinstance(obligation.claim, Invariant):
-        found += map(_primed, obligation.claim.lemmas)
+        found += [_primed(lemma.formula) for lemma in obligation.claim.lemmas]
     return found
 
 
@@ -252,9 +269,9 @@ def _speaks_of_amounts(obligation: Obligation) -> bool:
 
 def _find_cti(obligation: Obligation, scope: Scope) -> CTI | None:
     system, prop = obligation.system, obligation.claim
-    if obligation.action is None:
-        return None
     action = obligation.action
+    if action is None:
+        return _wrong_start(obligation, scope)
     anywhere = replace(
         system,
         actions=(action,),
@@ -263,3 +280,10 @@ def _find_cti(obligation: Obligation, scope: Scope) -> CTI | None:
     )
     found = shortest(anywhere, [scope], "pass", bound=1, properties=(prop,))
     return None if found is None else CTI(system, found.world, found.steps[0])
+
+
+def _wrong_start(obligation: Obligation, scope: Scope) -> CTI | None:
+    """A world in whose initial state the invariant is false."""
+    assert isinstance(obligation.claim, Invariant)
+    world = wrong_start(obligation.system, scope, obligation.claim)
+    return None if world is None else CTI(obligation.system, world, None)

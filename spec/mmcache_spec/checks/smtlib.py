@@ -31,6 +31,7 @@ def scripts(obligation: Obligation) -> Iterator[Script]:
                 obligation.system.name,
                 obligation.action.name if obligation.action else "init",
                 obligation.claim.name,
+                obligation.kind,
                 str(number),
             )
         )

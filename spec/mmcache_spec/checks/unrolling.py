@@ -11,7 +11,7 @@ import z3
 
 from ..interpreter import Call, World
 from ..kernel.goals import ANY, Goal
-from ..kernel.system import Action, Property, Scope, TransitionSystem
+from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort
 from ..translate.finite import Finite, Names, conjunction, disjunction, negation
 
@@ -180,6 +180,11 @@ class Unrolling:
         broken = self.moments[-1].broken
         self._assume(literal == z3.Or(*(broken[n] for n in names if n in broken), False))
         return literal
+
+    def starts_outside(self, invariant: Invariant) -> Any:
+        """The condition that the first state violates the invariant."""
+        holds = self.finite(invariant.formula, Names(before=self.states[0]))
+        return z3.Not(z3.And(holds, True))
 
     def reaches(self, goal: Goal) -> Any:
         """A literal for: the last step reaches the goal."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .terms import Function, Symbol, Term, all_of
+from .lemmas import Lemma
+from .terms import Function, Symbol, Term, all_of, subterms
 
 __all__ = [
     "Action",
@@ -32,13 +33,18 @@ class Action:
     guard: Mapping[str, Term] = field(default_factory=dict)
     effect: tuple[tuple[Symbol, Term], ...] = ()
     returns: Term | None = None
-    lemmas: Mapping[str, tuple[Term, ...]] = field(default_factory=dict)
+    lemmas: Mapping[str, tuple[Lemma, ...]] = field(default_factory=dict)
     """Facts about finite sets that the proof of a property may use; see `kernel.lemmas`."""
 
     def __post_init__(self) -> None:
         names = [variable.name for variable, _ in self.effect]
         if len(names) != len(set(names)):
             raise ValueError(f"{self.name}: a variable is updated twice")
+        written = [*self.guard.values(), *(value for _, value in self.effect)]
+        for term in [*written, *([] if self.returns is None else [self.returns])]:
+            for symbol in subterms(term):
+                if isinstance(symbol, Symbol) and symbol.role in ("next", "result"):
+                    raise ValueError(f"{self.name}: speaks of {symbol.name} after the action")
 
     @property
     def modifies(self) -> frozenset[str]:
@@ -69,7 +75,7 @@ class Invariant:
     formula: Term
     clause: str | None = None
     """The id of the clause that it states; None for a strengthening invariant."""
-    lemmas: tuple[Term, ...] = ()
+    lemmas: tuple[Lemma, ...] = ()
     """Facts about finite sets that its proofs may use, of the state in question."""
 
 
@@ -129,6 +135,7 @@ class TransitionSystem:
         declared = {v.name for v in self.variables}
         if {v.name for v, _ in self.init} != declared:
             raise ValueError(f"{self.name}: the initial condition must give every variable a value")
+        self._check_names()
         for action in self.actions:
             if unknown := action.modifies - declared:
                 raise ValueError(
@@ -136,6 +143,18 @@ class TransitionSystem:
                 )
         for prop in self.action_properties:
             self.action(prop.action)
+
+    def _check_names(self) -> None:
+        """Solvers know symbols by name: no two may share one."""
+        taken = [v.name for v in self.variables] + [f"{v.name}_after" for v in self.variables]
+        taken += [c.name for c in self.constants] + [f.name for f in self.functions] + ["result"]
+        actions = [a.name for a in self.actions]
+        for names in (taken, actions):
+            if twice := {name for name in names if names.count(name) > 1}:
+                raise ValueError(f"{self.name}: {sorted(twice)} named twice")
+        for action in self.actions:
+            if clash := {p.name for p in action.parameters} & set(taken):
+                raise ValueError(f"{self.name}.{action.name}: {sorted(clash)} named twice")
 
     def action(self, name: str) -> Action:
         for action in self.actions:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..kernel.lemmas import has_greatest, has_least, monotone
+from ..kernel.lemmas import for_every, has_greatest, has_least, monotone
 from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
 from ..kernel.terms import (
     BOOL,
@@ -191,7 +191,7 @@ def can_allocate(design: LedgerDesign, pending: Term = pending) -> Action:
         returns=admitted,
         lemmas={
             "eviction_is_oldest_first_and_minimal": (
-                forall(HASH, HASH, lambda k, g: monotone(ahead_of(g), ahead_of(k), size)),
+                for_every(HASH, HASH, lambda k, g: monotone(ahead_of(g), ahead_of(k), size)),
             ),
             "eviction_never_runs_dry": (
                 monotone(freeable, gone, size),

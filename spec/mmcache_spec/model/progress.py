@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..kernel.lemmas import emptiness, has_first
+from ..kernel.lemmas import emptiness, for_every, has_first
 from ..kernel.system import Action, Axiom, Invariant, TransitionSystem
 from ..kernel.terms import (
     FALSE,
@@ -199,7 +199,7 @@ def _progress(design: ProgressDesign) -> Term:
 
 LEMMAS = (
     emptiness(pinned, size),
-    forall(
+    for_every(
         REQUEST,
         lambda q: has_first(INPUT, lambda j: (owner(j) == q) & ~done.has(j), position),
     ),

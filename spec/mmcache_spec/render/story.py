@@ -7,7 +7,7 @@ from typing import Any
 
 from ..checks.bounded import Counterexample, Trace
 from ..checks.induction import CTI, Outcome
-from ..interpreter import Call, State, Step, World
+from ..interpreter import Call, Interpreter, State, Step, World
 from ..model.clauses import CLAUSES
 
 __all__ = ["as_json", "call_text", "cti_story", "ledger_text", "story"]
@@ -40,6 +40,12 @@ def cti_story(outcome: Outcome) -> Iterator[str]:
     assert isinstance(cti, CTI)
     clause = f"{claim.clause} " if claim.clause else ""
     yield f"✗ {outcome.obligation.label}"
+    if cti.step is None:
+        start = Interpreter(cti.system, cti.world).initial()
+        yield f"  The initial state breaks {clause}{claim.name}."
+        yield "  " + world_text(cti.world)
+        yield f"{INDENT}start   {ledger_text(cti.world, start)}"
+        return
     yield f"  Every invariant allows the state before; the state after breaks {clause}{claim.name}."
     yield "  " + world_text(cti.world)
     yield f"{INDENT}before  {ledger_text(cti.world, cti.step.before)}"
