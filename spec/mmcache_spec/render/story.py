@@ -127,7 +127,7 @@ def _ledger_parts(state: State) -> list[str]:
         f"{h}({', '.join(references[h])})" if h in references else h
         for (h,) in sorted(state["cached"])
     ]
-    order = sorted((h for (h,) in state["freeable"]), key=state["since"].__getitem__)
+    order = sorted((h for (h,) in state["freeable"]), key=lambda h: (state["since"][h], h))
     return [
         f"cached {', '.join(cached) or '–'}",
         f"freeable {', '.join(order) or '–'}",

@@ -442,7 +442,7 @@ def warm_up(trace: Trace) -> Trace | None:
         return None
     state, world = trace.start, trace.world
     hash_of = world.functions["hash_of"]
-    aged = sorted((h for (h,) in state["freeable"]), key=state["since"].__getitem__)
+    aged = sorted((h for (h,) in state["freeable"]), key=lambda h: (state["since"][h], h))
     warm = {f"warm/{k}": h for k, h in enumerate(aged)}
     held = [i for (i,) in sorted(state["held"])]
     calls = [SpecCall("allocate", {"input": i}) for i in warm]

@@ -111,7 +111,9 @@ def observe(system: TransitionSystem, world: World, state: State) -> Observed:
         num_free_slots=state["free_slots"],
         num_freeable_slots=state["freeable_slots"],
         cached=cached,
-        freeable=tuple(sorted((h for (h,) in state["freeable"]), key=state["since"].__getitem__)),
+        freeable=tuple(
+            sorted((h for (h,) in state["freeable"]), key=lambda h: (state["since"][h], h))
+        ),
         held=held,
     )
 
