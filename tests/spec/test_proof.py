@@ -62,7 +62,7 @@ def test_nothing_is_vacuous(proof):
 
 def test_every_lemma_is_true_of_small_sets():
     for system in SPECIFIED.systems:
-        assert len(lemmas_of(system)) > 8
+        assert len(lemmas_of(system)) > 1
         assert false_lemmas(system, scope(3, 1, 1)) == []
 
 
@@ -181,7 +181,7 @@ def test_a_forgotten_effect_breaks_the_proof(system, action, variable):
 @pytest.mark.parametrize(
     ("name", "goals", "within"),
     [
-        ("ledger", LEDGER_GOALS, scope(3, 2, 2)),
+        ("ledger", LEDGER_GOALS, scope(4, 2, 3)),
         ("encoder_decoder", ENCODER_DECODER_GOALS, scope(3, 2, 2)),
         ("engine", ENGINE_GOALS, scope(2, 2, 1)),
     ],

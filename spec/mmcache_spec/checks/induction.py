@@ -157,8 +157,9 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
     assumed += [*_equations(obligation, conjunct), *_lemmas(obligation, conjunct)]
     kept = _frame(obligation)
     framed = [_framed(term, kept) for term in (*assumed, ~conjunct)]
-    *assertions, goal = framed
-    return [*_translation(system).assertions(assertions), *_translation(system).assertions([goal])]
+    asserted = _translation(system).assertions(framed)
+    *assumed_formulas, goal = asserted[: len(framed)]
+    return [*assumed_formulas, *asserted[len(framed) :], goal]
 
 
 @lru_cache(maxsize=4)
