@@ -1,5 +1,7 @@
 """The packaged vectors expect what the specification answers, and kill what they say."""
 
+import re
+
 import pytest
 
 from mmcache_conformance.suite import load_suite
@@ -56,6 +58,6 @@ def test_the_bytes_are_canonical():
 
 
 def test_an_edited_vector_is_noticed():
-    edited = encode(VECTORS[0]).replace(b'"cache_size": 1', b'"cache_size": 9')
+    edited = re.sub(rb'"cache_size": \d+', b'"cache_size": 99', encode(VECTORS[0]))
     with pytest.raises(VectorError, match=r"edited.json: at \$.id: .* needs its new id"):
         decode(edited, "edited.json")
