@@ -9,6 +9,7 @@ from ..checks.bounded import Counterexample, Trace
 from ..checks.induction import CTI, Outcome
 from ..interpreter import Call, Interpreter, State, Step, World
 from ..model.clauses import CLAUSES
+from ..vectors.replay import by_age
 
 __all__ = ["as_json", "call_text", "cti_story", "ledger_text", "story"]
 
@@ -127,7 +128,7 @@ def _ledger_parts(state: State) -> list[str]:
         f"{h}({', '.join(references[h])})" if h in references else h
         for (h,) in sorted(state["cached"])
     ]
-    order = sorted((h for (h,) in state["freeable"]), key=lambda h: (state["since"][h], h))
+    order = by_age(state)
     return [
         f"cached {', '.join(cached) or '–'}",
         f"freeable {', '.join(order) or '–'}",

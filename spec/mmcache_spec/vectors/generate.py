@@ -33,7 +33,7 @@ from .format import (
     Vector,
     content_id,
 )
-from .replay import Replay, parameters_of, vector_call
+from .replay import Replay, by_age, parameters_of, vector_call
 from .scripts import SCRIPTS
 from .strength import answers_otherwise, goals_of, kills, least_cover, mutants_of, reached
 
@@ -442,7 +442,7 @@ def warm_up(trace: Trace) -> Trace | None:
         return None
     state, world = trace.start, trace.world
     hash_of = world.functions["hash_of"]
-    aged = sorted((h for (h,) in state["freeable"]), key=lambda h: (state["since"][h], h))
+    aged = by_age(state)
     warm = {f"warm/{k}": h for k, h in enumerate(aged)}
     held = [i for (i,) in sorted(state["held"])]
     calls = [SpecCall("allocate", {"input": i}) for i in warm]

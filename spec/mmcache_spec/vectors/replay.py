@@ -24,7 +24,7 @@ from .format import (
     Reset,
 )
 
-__all__ = ["Replay", "input_name", "observe", "parameters_of", "vector_call", "world_of"]
+__all__ = ["Replay", "by_age", "input_name", "observe", "parameters_of", "vector_call", "world_of"]
 
 
 def input_name(request: str, input_id: int) -> str:
@@ -96,6 +96,12 @@ def vector_call(call: SpecCall, places: dict[str, tuple[str, int]]) -> Call:
     raise ValueError(f"no call for {call.action}")
 
 
+def by_age(state: State) -> tuple[str, ...]:
+    """The freeable hashes, oldest first; ties, which only mutants have, by name."""
+    hashes = (h for (h,) in state["freeable"])
+    return tuple(sorted(hashes, key=lambda h: (state["since"][h], h)))
+
+
 def observe(system: TransitionSystem, world: World, state: State) -> Observed:
     """The state as an implementation would show it."""
     if system.name == "encoder_decoder":
@@ -111,9 +117,7 @@ def observe(system: TransitionSystem, world: World, state: State) -> Observed:
         num_free_slots=state["free_slots"],
         num_freeable_slots=state["freeable_slots"],
         cached=cached,
-        freeable=tuple(
-            sorted((h for (h,) in state["freeable"]), key=lambda h: (state["since"][h], h))
-        ),
+        freeable=by_age(state),
         held=held,
     )
 
