@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import traceback
 
-__all__ = ["AdapterError", "TargetError", "TargetSpecError", "describe_exception"]
+__all__ = ["AdapterError", "TargetError", "TargetNameError", "describe_exception"]
 
 
-class TargetSpecError(ValueError):
+class TargetNameError(ValueError):
     """The text that names a target cannot be understood."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcache_conformance.errors import TargetError, TargetSpecError
+from mmcache_conformance.errors import TargetError, TargetNameError
 from mmcache_conformance.reports.story import failure_story
 from mmcache_conformance.suites.load import load_suite
 from mmcache_conformance.targets.open import open_target
@@ -39,7 +39,7 @@ def started(pytestconfig: pytest.Config) -> Iterator[Started]:
     spec = pytestconfig.getoption("mmcache_target", "reference")
     try:
         target = open_target(spec)
-    except TargetSpecError as error:
+    except TargetNameError as error:
         pytest.exit(str(error), returncode=2)
     try:
         try:

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from ..errors import TargetError, TargetSpecError, describe_exception
+from ..errors import TargetError, TargetNameError, describe_exception
 from ..targets.open import open_target
 from ..targets.protocol import Target
 from ..targets.wire import About, Errored, Ran, Request, Run, Start, Started, Stop
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
         os.dup2(2, 1)
         try:
             serve(open_target(arguments[0]), sys.stdin.buffer, replies)
-        except (TargetError, TargetSpecError) as error:
+        except (TargetError, TargetNameError) as error:
             sys.stderr.write(f"{error}\n")
             return 3
         except msgspec.DecodeError as error:

@@ -95,13 +95,13 @@ def run(
     command cannot be understood, 3 if a target could not be started or
     nothing of it could be checked.
     """
-    from ..errors import TargetSpecError
+    from ..errors import TargetNameError
     from ..targets.open import REFERENCE, open_target
     from ..verdicts.run import exit_code, run_target, summarise
 
     try:
         opened = [open_target(spec, timeout=timeout) for spec in targets or (REFERENCE,)]
-    except TargetSpecError as error:
+    except TargetNameError as error:
         raise click.UsageError(str(error)) from None
     vectors = _selected(directory, expression)
     known_failures = kit_cli.expected_of(expected, targets, directory)

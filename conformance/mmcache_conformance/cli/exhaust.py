@@ -58,7 +58,7 @@ def exhaust(
     command cannot be understood, 3 if the target could not be started or
     the search was given up.
     """
-    from ..errors import TargetError, TargetSpecError
+    from ..errors import TargetError, TargetNameError
     from ..exhaust.search import exhaust as search
     from ..exhaust.world import Scope
 
@@ -79,7 +79,7 @@ def exhaust(
                 max_states=max_states,
                 tell=tell,
             )
-    except TargetSpecError as error:
+    except TargetNameError as error:
         raise click.UsageError(str(error)) from None
     except TargetError as error:
         click.echo(f"{target} could not be exhausted: {error}", err=True)

@@ -108,7 +108,7 @@ def smoke(context: click.Context, target: str, timeout: float | None, wire: bool
     must be reported as failing. The exit code is 0 if all of that is so, 1 if not, 2 if the
     command cannot be understood, 3 if the target could not be started.
     """
-    from ..errors import TargetSpecError
+    from ..errors import TargetNameError
     from ..targets.open import open_target
     from ..verdicts.smoke import smoke as run_smoke
 
@@ -117,7 +117,7 @@ def smoke(context: click.Context, target: str, timeout: float | None, wire: bool
 
     try:
         opened = open_target(target, timeout=timeout, trace=show if wire else None)
-    except TargetSpecError as error:
+    except TargetNameError as error:
         raise click.UsageError(str(error)) from None
     report, checks = run_smoke(opened)
     if report.implementation is None:
@@ -215,7 +215,7 @@ def matrix(
 
     from mmcache_vectors.manager import VectorError
 
-    from ..errors import TargetError, TargetSpecError
+    from ..errors import TargetError, TargetNameError
     from ..matrix.report import encode_matrix, matrix_markdown, matrix_page, print_matrix
     from ..matrix.run import ResultCache, matrix_of, run_matrix
     from ..suites.load import load_suite
@@ -227,7 +227,7 @@ def matrix(
             open_target(spec)
         specs = [*(f"vllm:{version}" for version in _releases(releases)), *also]
         make_executor = _executors(jobs, cluster, len(specs))
-    except (VectorError, TargetSpecError) as error:
+    except (VectorError, TargetNameError) as error:
         raise click.UsageError(str(error)) from None
     except TargetError as error:
         click.echo(str(error), err=True)

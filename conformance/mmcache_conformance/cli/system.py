@@ -58,11 +58,11 @@ def run(
     """
     from ..engines.open import open_system_target
     from ..engines.run import encode_system_run, run_system
-    from ..errors import TargetSpecError
+    from ..errors import TargetNameError
 
     try:
         opened = [open_system_target(spec) for spec in targets or ("reference-pass",)]
-    except TargetSpecError as error:
+    except TargetNameError as error:
         raise click.UsageError(str(error)) from None
     vectors = [v for v in _suite(directory) if part is None or part in v.id]
     if not vectors:
@@ -90,7 +90,7 @@ def random_workloads(
     """Run random workloads on TARGET, and check every clause after every pass."""
     from ..engines.open import open_system_target
     from ..engines.random import random_run
-    from ..errors import TargetError, TargetSpecError
+    from ..errors import TargetError, TargetNameError
 
     try:
         tested = open_system_target(target)
@@ -98,7 +98,7 @@ def random_workloads(
         for opened in (tested, other):
             if opened is not None:
                 opened.start()
-    except TargetSpecError as error:
+    except TargetNameError as error:
         raise click.UsageError(str(error)) from None
     except TargetError as error:
         click.echo(f"could not be started: {error}", err=True)

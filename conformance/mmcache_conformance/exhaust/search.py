@@ -95,7 +95,7 @@ def exhaust(
     max_states: int,
     tell: Callable[[Progress], None] = lambda progress: None,
 ) -> Exhausted:
-    """Search the whole scope. Raises `TargetError`, and `TargetSpecError` for the text."""
+    """Search the whole scope. Raises `TargetError`, and `TargetNameError` for the text."""
     started = time.perf_counter()
     first = _Explorer(spec, scope, 0, 1)
     if not first.snapshots.plain:

@@ -30,7 +30,7 @@ import msgspec
 
 from mmcache_vectors.manager import Vector
 
-from ..errors import TargetSpecError, describe_exception
+from ..errors import TargetNameError, describe_exception
 from ..suites.load import suite_digest, suite_version
 from ..verdicts.model import Suite, TargetReport
 
@@ -157,7 +157,7 @@ def _run_one(spec: str, vectors: tuple[Vector, ...], harness: str) -> TargetRepo
         return _not_run(spec, "the worker has another version of mmcache_conformance installed")
     try:
         target = open_target(spec)
-    except TargetSpecError as error:
+    except TargetNameError as error:
         return _not_run(spec, str(error))
     return run_target(target, vectors)
 

@@ -20,7 +20,7 @@ import msgspec
 
 from mmcache_vectors.manager import Manager
 
-from ..errors import AdapterError, TargetError, TargetSpecError
+from ..errors import AdapterError, TargetError, TargetNameError
 from .protocol import OBSERVABLES, Answer, Case, Implementation
 from .wire import PROTOCOL_VERSION, Errored, Ran, Run, Start, Started, Stop
 
@@ -55,13 +55,13 @@ class CommandTarget:
         timeout: float = DEFAULT_TIMEOUT,
         trace: Trace | None = None,
     ) -> None:
-        """Raises `TargetSpecError` if the command is empty or its quotes do not match."""
+        """Raises `TargetNameError` if the command is empty or its quotes do not match."""
         try:
             self._words = shlex.split(command)
         except ValueError as error:
-            raise TargetSpecError(f"{spec!r}: {error}") from None
+            raise TargetNameError(f"{spec!r}: {error}") from None
         if not self._words:
-            raise TargetSpecError(f"{spec!r} names no command: cmd:'./driver --flag'")
+            raise TargetNameError(f"{spec!r} names no command: cmd:'./driver --flag'")
         self.spec = spec
         self._timeout = timeout
         self._trace = trace

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from ..errors import TargetError, TargetSpecError, describe_exception
+from ..errors import TargetError, TargetNameError, describe_exception
 from .protocol import ALLOCATE_AGAIN, Target
 from .python import ManagerClasses, PythonTarget
 
@@ -27,7 +27,7 @@ def open_target(
     timeout: float | None = None,
     trace: Callable[[str, bytes], None] | None = None,
 ) -> Target:
-    """The target, not yet started. Raises `TargetSpecError`.
+    """The target, not yet started. Raises `TargetNameError`.
 
     For a command, `timeout` is what it has for one vector, in seconds, and `trace` gets every line
     that goes to it (`>`) or comes from it (`<`).
@@ -59,10 +59,10 @@ def _class_names(spec: str) -> tuple[tuple[str, str] | None, tuple[str, str] | N
         module, _, name = part.partition(":")
         dotted = [*module.split("."), *name.split(".")]
         if part and not all(word.isidentifier() for word in dotted):
-            raise TargetSpecError(f"{spec!r} does not name a target: {_FORMS}")
+            raise TargetNameError(f"{spec!r} does not name a target: {_FORMS}")
         names.append((module, name) if part else None)
     if len(names) > 2 or not any(names):
-        raise TargetSpecError(
+        raise TargetNameError(
             f"{spec!r} does not name a target: a class, or two with a comma between them, the "
             "second for encoder-decoder models"
         )

@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmcache_conformance.cli import cli
-from mmcache_conformance.errors import TargetSpecError
+from mmcache_conformance.errors import TargetNameError
 from mmcache_conformance.matrix.choose import choose_releases
 from mmcache_conformance.matrix.report import (
     defect_line,
@@ -87,7 +87,7 @@ class TestChoice:
 
     @pytest.mark.parametrize("expression", ["", "latest:0", "latest:x", "1..2", "x..", "a,b", ","])
     def test_it_says_what_it_does_not_understand(self, expression: str) -> None:
-        with pytest.raises(TargetSpecError):
+        with pytest.raises(TargetNameError):
             choose_releases(expression, lambda: self.KNOWN)
 
     def test_names_need_no_list(self) -> None:
