@@ -15,7 +15,6 @@ from mmcache_vectors.manager import (
     CanAllocate,
     Free,
     GetFreedMmHashes,
-    Observed,
     Parameters,
     Reset,
 )
@@ -23,7 +22,7 @@ from mmcache_vectors.manager import (
 from ..targets.protocol import call_name
 from ..verdicts.model import Difference
 
-__all__ = ["blamed", "broken_clauses", "observed_differences", "spec_calls"]
+__all__ = ["blamed", "broken_clauses", "spec_calls"]
 
 
 def spec_calls(system: TransitionSystem, call: Call) -> list[SpecCall]:
@@ -117,13 +116,3 @@ def _seen_state(interpreter: Interpreter, after: State, got: Mapping[str, Any]) 
         pairs = ((r, k) for r, ks in got["held"].items() for k in ks)
         state["held"] = frozenset((input_name(r, k),) for r, k in pairs)
     return state
-
-
-def observed_differences(expected: Observed, shown: Observed) -> tuple[Difference, ...]:
-    """What both show, and show differently."""
-    pairs = ((n, getattr(expected, n), getattr(shown, n)) for n in Observed.__struct_fields__)
-    return tuple(
-        Difference(name, wanted, got)
-        for name, wanted, got in pairs
-        if wanted is not None and got is not None and wanted != got
-    )
