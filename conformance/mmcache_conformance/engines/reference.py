@@ -111,7 +111,6 @@ class ReferenceRun:
         )
         self.worker = mmcache.WorkerEncoderCache(variant.order)
         self._payloads: set[Place] = set()
-        self._computed: dict[str, int] = {}
         self.decisions: list[tuple[str, str, int]] = []
         self.number = 0
         self._dead = False

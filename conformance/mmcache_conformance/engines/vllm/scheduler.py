@@ -12,7 +12,7 @@ import inspect
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -434,12 +434,3 @@ def _block_hasher(block_size: int) -> Any:
 
     init_none_hash(sha256)
     return get_request_block_hasher(block_size, sha256)
-
-
-def passes_text(passes: Sequence[PassLog]) -> str:
-    """The passes, one a line, for people."""
-    return "\n".join(
-        f"{n:3}  tokens {p.tokens}  encode {p.encodes}  freed {list(p.freed)}  "
-        f"preempted {sorted(p.preempted)}  worker {sorted(p.worker)}"
-        for n, p in enumerate(passes)
-    )
