@@ -25,7 +25,16 @@ from .evaluate.interpreter import Call as SpecCall
 from .evaluate.interpreter import Interpreter, State, Step, World
 from .kernel.system import TransitionSystem
 
-__all__ = ["Replay", "by_age", "input_name", "observe", "parameters_of", "vector_call", "world_of"]
+__all__ = [
+    "Replay",
+    "by_age",
+    "input_name",
+    "observe",
+    "parameters_of",
+    "spec_calls",
+    "vector_call",
+    "world_of",
+]
 
 
 def input_name(request: str, input_id: int) -> str:
@@ -97,6 +106,30 @@ def vector_call(call: SpecCall, places: dict[str, tuple[str, int]]) -> Call:
     raise ValueError(f"no call for {call.action}")
 
 
+def spec_calls(system: TransitionSystem, call: Call) -> tuple[SpecCall, ...]:
+    """The actions of the spec that a call may be: the guards of at most one of them allow it."""
+    known = {action.name for action in system.actions}
+    name = str(call.__struct_config__.tag)
+    arguments = _arguments(call)
+    return tuple(SpecCall(a, arguments) for a in (name, f"{name}_again") if a in known)
+
+
+def _arguments(call: Call) -> dict[str, Any]:
+    match call:
+        case CheckAndUpdateCache(r, k) | Allocate(r, k) | FreeEncoderInput(r, k):
+            return {"input": input_name(r, k)}
+        case CanAllocate(r, k, budget, pending):
+            return {
+                "input": input_name(r, k),
+                "encoder_compute_budget": budget,
+                "num_embeds_to_schedule": pending,
+            }
+        case Free(r):
+            return {"request": r}
+        case GetFreedMmHashes() | Reset():
+            return {}
+
+
 def by_age(state: State) -> tuple[str, ...]:
     """The freeable hashes, oldest first; ties, which only mutants have, by name."""
     hashes = (h for (h,) in state["freeable"])
@@ -135,8 +168,8 @@ class Replay:
 
     def answer(self, call: Call) -> Expect | None:
         """What the system answers; None where the call is one that its guards refuse."""
-        for action in self._actions(call):
-            step = self.interpreter.call(self.state, SpecCall(action, self._arguments(call)))
+        for candidate in spec_calls(self.system, call):
+            step = self.interpreter.call(self.state, candidate)
             if not step.refused_by:
                 self.state = step.after
                 self.steps.append(step)
@@ -152,27 +185,6 @@ class Replay:
     def answers(self, calls: Sequence[Call]) -> Iterator[Expect | None]:
         for call in calls:
             yield self.answer(call)
-
-    def _actions(self, call: Call) -> tuple[str, ...]:
-        name = type(call).__struct_config__.tag
-        again = f"{name}_again"
-        known = {a.name for a in self.system.actions}
-        return (str(name), again) if again in known else (str(name),)
-
-    @staticmethod
-    def _arguments(call: Call) -> dict[str, Any]:
-        match call:
-            case CheckAndUpdateCache(r, k) | Allocate(r, k) | FreeEncoderInput(r, k):
-                return {"input": input_name(r, k)}
-            case CanAllocate(r, k, budget, pending):
-                return {
-                    "input": input_name(r, k),
-                    "encoder_compute_budget": budget,
-                    "num_embeds_to_schedule": pending,
-                }
-            case Free(r):
-                return {"request": r}
-        return {}
 
 
 def _returned(value: Any) -> bool | tuple[str, ...] | None:

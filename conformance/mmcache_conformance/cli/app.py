@@ -13,6 +13,7 @@ from . import kit as kit_cli
 from . import system as system_cli
 from .check import check
 from .exhaust import exhaust
+from .matrix import matrix
 
 if TYPE_CHECKING:
     from mmcache_vectors.manager import Vector
@@ -195,7 +196,7 @@ def schema(what: str) -> None:
     click.echo(json.dumps(content(), indent=2, sort_keys=True))
 
 
-for _command in (*kit_cli.commands, check, exhaust, system_cli.system):
+for _command in (*kit_cli.commands, matrix, check, exhaust, system_cli.system):
     cli.add_command(_command)
 
 

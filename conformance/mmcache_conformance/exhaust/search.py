@@ -27,10 +27,11 @@ from mmcache_spec.evaluate.compiled import Packed
 from mmcache_vectors.manager import Call, Observed, Parameters
 
 from ..errors import TargetError, describe_exception
-from ..oracle.blame import blamed, observed_differences
+from ..oracle.blame import blamed
 from ..targets.open import open_target
 from ..targets.protocol import ALLOCATE_AGAIN, CALLS, Implementation
 from ..targets.python import PythonTarget, plain_answer
+from ..verdicts.judge import observed_differences
 from ..verdicts.model import Difference
 from .snapshots import NotPlain, Snapshots, snapshots_for
 from .world import Scope, SpecSide

@@ -17,7 +17,8 @@ from mmcache_vectors.manager import Vector
 from ..reports.page import document, element
 from ..verdicts.model import TargetReport
 from ..verdicts.tally import Tally, clause_ids, tally
-from .run import Defect, Matrix, unexplained
+from .defects import Defect, unexplained
+from .run import Matrix
 
 __all__ = [
     "defect_line",
@@ -73,7 +74,7 @@ def defect_line(defect: Defect) -> str:
 
 
 def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) -> None:
-    """The table, the legend, the defects, and whatever they do not explain."""
+    """The table, the legend, the defects and what counts as one, and what they do not explain."""
     ids = clause_ids(matrix.rows)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
     table.add_column("release", no_wrap=True)
@@ -91,6 +92,7 @@ def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) ->
         if row.implementation is None:
             console.print(Text(f"{row_name(row)}: not run: {row.reason}"), soft_wrap=True)
     console.print()
+    console.print(Text(RULE, "dim"))
     for defect in matrix.defects:
         head = Text.assemble((", ".join(defect.clauses), "bold"), f" {defect.variant}: ")
         console.print(head.append(defect_line(defect)), soft_wrap=True)

@@ -9,21 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from mmcache_vectors.manager import Expect, Step, Vector
+from mmcache_vectors.manager import Vector
 
 from ..errors import AdapterError, TargetError, describe_exception
 from ..suites.load import suite_digest, suite_version
-from ..targets.protocol import (
-    OBSERVABLES,
-    Answer,
-    Implementation,
-    Target,
-    case_of,
-    missing_capability,
-)
+from ..targets.protocol import Implementation, Target, case_of, missing_capability
+from .judge import first_difference
 from .model import (
     BAD,
-    Difference,
     ExitCode,
     Failure,
     Outcome,
@@ -96,7 +89,7 @@ def run_vector(
         return verdict("skip", f"needs {missing}, which {implementation.name} does not have")
     try:
         answers = target.run(case_of(vector))
-        wrong = _first_difference(vector.steps, answers)
+        wrong = first_difference(vector.steps, answers)
     except AdapterError as error:
         return verdict("error", str(error))
     except Exception as error:
@@ -105,7 +98,7 @@ def run_vector(
         return verdict("pass")
     step, differences = wrong
     command = reproduce_command(target.spec, vector.id, directory)
-    failure = Failure(step, vector.steps[step].call, tuple(differences), command)
+    failure = Failure(step, vector.steps[step].call, differences, command)
     return verdict("fail", failure=failure)
 
 
@@ -148,46 +141,3 @@ def _distrust_the_last(verdicts: list[Verdict], reason: str) -> None:
                 verdicts[k], outcome="error", reason=reason, failure=None
             )
             return
-
-
-# --- the comparison ----------------------------------------------------------------------------
-
-
-class ProtocolError(Exception):
-    """The answers do not fit the calls."""
-
-
-def _first_difference(
-    steps: Sequence[Step], answers: Sequence[Answer]
-) -> tuple[int, list[Difference]] | None:
-    for k, (step, answer) in enumerate(zip(steps, answers, strict=False)):
-        differences = _differences(step.expect, answer)
-        if differences:
-            return k, differences
-    if len(answers) != len(steps):
-        raise ProtocolError(f"{len(answers)} answers to {len(steps)} calls")
-    return None
-
-
-def _differences(expect: Expect, answer: Answer) -> list[Difference]:
-    if answer.error is not None:
-        return [Difference("error", None, answer.error)]
-    found: list[Difference] = []
-    if not _returns_as_expected(expect.returns, answer.returns):
-        found.append(Difference("returns", expect.returns, answer.returns))
-    for name in OBSERVABLES:
-        expected, got = getattr(expect.observe, name), getattr(answer.observed, name)
-        if expected is not None and got is not None and expected != got:
-            found.append(Difference(name, expected, got))
-    return found
-
-
-def _returns_as_expected(
-    expected: bool | tuple[str, ...] | None, got: bool | tuple[str, ...] | str | None
-) -> bool:
-    """A call without a result may return anything; the order of a report means nothing."""
-    if expected is None:
-        return True
-    if isinstance(expected, bool):
-        return got is expected
-    return isinstance(got, tuple) and set(got) == set(expected)

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from mmcache import EncoderCacheManager
 from mmcache_conformance.cli import cli
 from mmcache_conformance.exhaust.search import exhaust
-from mmcache_conformance.exhaust.world import Scope, alphabet, parameters_of_scope, specified
-from mmcache_conformance.oracle.blame import spec_calls
+from mmcache_conformance.exhaust.world import Scope, alphabet, parameters_of_scope
+from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.interpreter import Interpreter
-from mmcache_spec.oracle import observe, world_of
+from mmcache_spec.oracle import observe, spec_calls, world_of
 from tests.known_bad.historic import ENCODER_DECODERS, LEDGERS
 from tests.support import fast
 

@@ -142,7 +142,7 @@ def test_a_second_start_as_another(tmp_path: Path, vectors: tuple[Vector, ...]) 
 
 def test_an_adapter_that_ignores_stop_is_ended(vectors: tuple[Vector, ...]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmcache_conformance.targets.command.STOP_TIMEOUT", 0.3)
+        patch.setattr("mmcache_conformance.targets.process.STOP_TIMEOUT", 0.3)
         began = time.monotonic()
         assert outcomes(run(misbehaving("ignores stop"), vectors[:2])) == ["pass", "pass"]
         assert time.monotonic() - began < 10
