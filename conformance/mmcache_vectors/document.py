@@ -1,4 +1,4 @@
-"""What every JSON document of ours has in common: a header, canonical bytes, a schema, clear errors.
+"""What our JSON documents have in common: a header, canonical bytes, a schema, clear errors.
 
 A document says what it is (`format`) and in which version (`format_version`). What cannot be read
 is refused with one line: which file, where in it, why, and how to mend it.

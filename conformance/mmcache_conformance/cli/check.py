@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..exits import ExitCode
+from .options import json_option, print_document
+
 if TYPE_CHECKING:
     from ..logs.check import Checked, Illegal
 
@@ -16,11 +19,8 @@ __all__ = ["check"]
 
 
 @click.command()
-@click.argument(
-    "log", metavar="LOG.jsonl", type=click.Path(dir_okay=False, allow_dash=True), required=False
-)
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of a line, and no more.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.argument("log", metavar="LOG.jsonl", type=click.Path(dir_okay=False, allow_dash=True))
+@json_option
 @click.option(
     "--audit-every",
     type=click.IntRange(1),
@@ -29,9 +29,7 @@ __all__ = ["check"]
     help="Run one event in so many on the specification's interpreter, too.",
 )
 @click.pass_context
-def check(
-    context: click.Context, log: str | None, schema: bool, as_json: bool, audit_every: int
-) -> None:
+def check(context: click.Context, log: str, as_json: bool, audit_every: int) -> None:
     """Does the specification allow what LOG.jsonl records? A dash reads standard input.
 
     \b
@@ -39,15 +37,8 @@ def check(
     command or the log cannot be understood.
     """
     from ..logs.check import check_log
-    from ..logs.format import LogError, log_schema
+    from ..logs.format import LogError
 
-    if schema:
-        import json
-
-        click.echo(json.dumps(log_schema(), indent=2, sort_keys=True))
-        return
-    if log is None:
-        raise click.UsageError("which log? Give a file, or a dash for standard input")
     source = "standard input" if log == "-" else log
 
     def lines() -> Iterable[bytes]:
@@ -60,13 +51,10 @@ def check(
     except OSError as error:
         raise click.UsageError(f"{source}: {error.strerror}") from None
     if as_json:
-        import msgspec
-
-        compact = msgspec.json.encode(found, order="sorted")
-        click.echo(msgspec.json.format(compact, indent=2))
+        print_document(found)
     else:
         click.echo("\n".join(_verdict(found)))
-    context.exit(0 if found.illegal is None else 1)
+    context.exit(ExitCode.OK if found.illegal is None else ExitCode.FAILED)
 
 
 def _lines_of(path: Path) -> Iterator[bytes]:

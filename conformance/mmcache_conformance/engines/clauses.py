@@ -10,7 +10,7 @@ from mmcache_vectors.engine import EngineClause, EngineVector
 
 from .protocol import PassRecord
 
-__all__ = ["Breach", "breaches", "judge"]
+__all__ = ["Breach", "breaches", "judge", "unplayed"]
 
 
 class Breach(msgspec.Struct, frozen=True):
@@ -49,11 +49,30 @@ def judge(vector: EngineVector, records: Sequence[PassRecord]) -> tuple[Breach, 
     return tuple(found.values())
 
 
+def unplayed(vector: EngineVector, records: Sequence[PassRecord]) -> str | None:
+    """What of the workload the passes leave out, so that no clause could be judged on it.
+
+    A target that makes no pass breaks nothing, which must not count as keeping everything.
+    """
+    numbers = [record.number for record in records]
+    if numbers != list(range(len(records))):
+        return f"the passes are numbered {numbers}, not one after the other from 0"
+    last = records[-1] if records else None
+    if last is not None and (last.missed or last.error is not None):
+        return None
+    late = [r.request_id for r in vector.requests if r.arrival >= len(records)]
+    if late and len(records) < vector.expect.max_passes:
+        return f"the engine made {len(records)} passes, and never came to {', '.join(late)}"
+    return None
+
+
 def _unfinished(record: PassRecord) -> str:
     return ", ".join((*record.running, *record.waiting))
 
 
-def breaches(record: PassRecord, sizes: Mapping[str, int], cache_size: int) -> dict[EngineClause, str]:
+def breaches(
+    record: PassRecord, sizes: Mapping[str, int], cache_size: int
+) -> dict[EngineClause, str]:
     """The clauses that this one pass breaks, each with what was found."""
     found: dict[EngineClause, str] = {}
     held, cached = set(record.worker), set(record.cached)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import msgspec
 
+from mmcache_vectors.document import schema_of
 from mmcache_vectors.engine import (
     ENGINE_CLAUSES,
     FORMAT,
@@ -24,10 +25,11 @@ from mmcache_vectors.engine import (
     WorkloadRequest,
 )
 
-from .clauses import judge
+from ..errors import TargetError
+from .clauses import judge, unplayed
 from .protocol import EngineTarget, PassRecord, engine_case
 
-__all__ = ["RandomRun", "random_run", "random_workload"]
+__all__ = ["RandomRun", "random_run", "random_workload", "workloads_schema"]
 
 BLOCK = 4
 MAX_PASSES = 1000
@@ -131,21 +133,31 @@ def _events(rng: random.Random, requests: tuple[WorkloadRequest, ...]) -> Iterat
         yield ResetBothSides(rng.randint(1, 12))
 
 
-@dataclass
-class RandomRun:
+class RandomRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a run of random workloads found."""
 
-    workloads: int = 0
-    passes: int = 0
-    preemptions: int = 0
-    withdrawals: int = 0
+    format: Literal["mmcache/workloads"] = "mmcache/workloads"
+    format_version: Literal[1] = 1
+    target: str
+    like: str | None
+    """The target with whose schedules they were compared."""
+    first_seed: int
+    workloads: int
+    passes: int
+    preemptions: int
+    withdrawals: int
     """Passes that preempted a request for which they had allocated an input."""
-    failures: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, int]
     """For each clause, the number of workloads that break it."""
-    examples: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, int]
     """For each of these clauses, the first such workload."""
-    differences: list[int] = field(default_factory=list)
+    differences: tuple[int, ...]
     """The seeds whose schedule differs from that of the other target."""
+
+
+def workloads_schema() -> dict[str, Any]:
+    """The JSON Schema of a `RandomRun` (draft 2020-12)."""
+    return schema_of(RandomRun, "mmcache random workloads, version 1")
 
 
 def random_run(
@@ -155,24 +167,48 @@ def random_run(
 
     With `like`, the schedules of both targets are compared: tokens, encodings, reports and
     preemptions, pass by pass. Both must be started.
+
+    Raises:
+        TargetError: A target leaves out a part of a workload, so that nothing can be said of it.
     """
-    found, seed = RandomRun(), first
-    while found.passes < passes:
+    counts: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    examples: dict[str, int] = {}
+    differences: list[int] = []
+    seed = first
+    while counts["passes"] < passes:
         vector = random_workload(seed)
-        case = engine_case(vector)
-        records = list(target.passes(case))
-        found.workloads += 1
-        found.passes += len(records)
+        records = _played(target, vector)
+        counts["passes"] += len(records)
         for record in records:
-            found.preemptions += len(record.preempted)
-            found.withdrawals += any(r in record.preempted for r, _ in record.allocated)
+            counts["preemptions"] += len(record.preempted)
+            counts["withdrawals"] += any(r in record.preempted for r, _ in record.allocated)
         for breach in judge(vector, records):
-            found.failures[breach.clause] += 1
-            found.examples.setdefault(breach.clause, seed)
-        if like is not None and _schedule(records) != _schedule(list(like.passes(case))):
-            found.differences.append(seed)
+            failures[breach.clause] += 1
+            examples.setdefault(breach.clause, seed)
+        if like is not None and _schedule(records) != _schedule(_played(like, vector)):
+            differences.append(seed)
         seed += 1
-    return found
+    return RandomRun(
+        target=target.name,
+        like=None if like is None else like.name,
+        first_seed=first,
+        workloads=seed - first,
+        passes=counts["passes"],
+        preemptions=counts["preemptions"],
+        withdrawals=counts["withdrawals"],
+        failures=dict(failures),
+        examples=examples,
+        differences=tuple(differences),
+    )
+
+
+def _played(target: EngineTarget, vector: EngineVector) -> list[PassRecord]:
+    records = list(target.passes(engine_case(vector)))
+    left_out = unplayed(vector, records)
+    if left_out is not None:
+        raise TargetError(f"{target.name} on {vector.id}: {left_out}")
+    return records
 
 
 def _schedule(records: list[PassRecord]) -> list[PassRecord]:

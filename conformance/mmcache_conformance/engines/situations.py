@@ -14,6 +14,7 @@ from .protocol import PassRecord, Place
 
 __all__ = ["reaches"]
 
+
 def reaches(vector: EngineVector, records: Sequence[PassRecord]) -> bool | None:
     """Whether the passes came to the situation that the vector is about; None if it has none."""
     if vector.situation is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -69,6 +69,8 @@ class Illegal(msgspec.Struct, frozen=True, kw_only=True):
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on a log."""
 
+    format: Literal["mmcache/check"] = "mmcache/check"
+    format_version: Literal[1] = 1
     source: str
     events: int
     managers: int

@@ -26,7 +26,7 @@ from mmcache_conformance.matrix.report import (
     matrix_schema,
 )
 from mmcache_conformance.matrix.run import matrix_of, run_matrix
-from mmcache_conformance.targets.open import open_target
+from mmcache_conformance.open import open_target
 from mmcache_conformance.targets.protocol import Target
 from mmcache_conformance.targets.vllm.source import find_source
 from mmcache_conformance.targets.vllm.wheel import IndexUnreachable

@@ -18,14 +18,20 @@ import pytest
 from click.testing import CliRunner
 
 from mmcache_conformance.cli import cli
+from mmcache_conformance.open import open_target
 from mmcache_conformance.reports.html import run_page
 from mmcache_conformance.reports.junit import junit_xml
 from mmcache_conformance.reports.lanes import rows
 from mmcache_conformance.reports.markdown import run_markdown
 from mmcache_conformance.reports.page import document
 from mmcache_conformance.suites.load import suite_digest
-from mmcache_conformance.targets.open import open_target
-from mmcache_conformance.verdicts.model import Difference, Failure, RunReport, TargetReport, Verdict
+from mmcache_conformance.verdicts.model import (
+    CallFailure,
+    Difference,
+    RunReport,
+    TargetReport,
+    Verdict,
+)
 from mmcache_conformance.verdicts.run import run_target, summarise
 from mmcache_vectors.manager import Vector
 from tests.support.drivers import without
@@ -47,7 +53,7 @@ def hostile(vectors: Sequence[Vector]) -> RunReport:
     """A run in which whatever can be said by an engine is hostile; every outcome occurs."""
     v = vectors[0]
     about = (v.clauses, v.variant, v.manager)
-    failure = Failure(0, v.steps[0].call, (Difference("error", None, HOSTILE),), HOSTILE)
+    failure = CallFailure(0, v.steps[0].call, (Difference("error", None, HOSTILE),), HOSTILE)
     verdicts = (
         Verdict(v.id, "fail", *about, failure=failure, stderr=HOSTILE),
         Verdict(v.id, "error", *about, reason=HOSTILE, stderr=HOSTILE),
@@ -89,7 +95,7 @@ class TestLanes:
     def test_the_defect_that_started_this(self, vectors: tuple[Vector, ...]) -> None:
         vector = next(v for v in vectors if v.id.startswith("unfiltered-report-c"))
         (verdict,) = report_on(WRONG, (vector,)).verdicts
-        assert verdict.failure is not None
+        assert isinstance(verdict.failure, CallFailure)
         told = rows(vector, verdict.failure)
         assert [row.cached for row in told] == [
             (("A", "r1"),), (("A", "nobody"),), (), (("A", "r1"),), (("A", "r1"),),
@@ -101,7 +107,7 @@ class TestLanes:
     def test_every_vector_can_be_drawn_at_every_step(self, vectors: tuple[Vector, ...]) -> None:
         for vector in vectors:
             for k, step in enumerate(vector.steps):
-                failure = Failure(k, step.call, (Difference("error", None, "no"),), "")
+                failure = CallFailure(k, step.call, (Difference("error", None, "no"),), "")
                 assert len(rows(vector, failure)) == k + 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mmcache_conformance.errors import TargetError, TargetNameError
-from mmcache_conformance.targets.open import open_target
+from mmcache_conformance.open import open_target
 from mmcache_conformance.targets.protocol import CALLS
 
 

@@ -14,7 +14,6 @@ import logging
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any
 
 from mmcache_vectors.engine import Abort
 
