@@ -31,7 +31,7 @@ SCHEMAS: dict[str, tuple[str, str, str]] = {
     ),
     "matrix": ("mmcache_conformance.matrix.report", "matrix_schema", "what matrix --json prints"),
     "log": ("mmcache_conformance.logs.format", "log_schema", "a line of a log"),
-    "check": ("mmcache_conformance.logs.check", "Checked", "what check --json prints"),
+    "check": ("mmcache_conformance.logs.verdict", "check_schema", "what check --json prints"),
     "exhaust": (
         "mmcache_conformance.exhaust.search",
         "Exhausted",

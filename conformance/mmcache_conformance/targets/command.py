@@ -136,7 +136,11 @@ class CommandTarget:
             raise
         about = started.implementation
         return Implementation(
-            about.name, about.version, about.language, dict[Kind, tuple[str, ...]]((k, v) for k, v in started.capabilities.items()), about.source
+            about.name,
+            about.version,
+            about.language,
+            dict[Kind, tuple[str, ...]]((k, v) for k, v in started.capabilities.items()),
+            about.source,
         )
 
     def _drop(self) -> None:
