@@ -135,13 +135,8 @@ class CommandTarget:
             self._drop()
             raise
         about = started.implementation
-        return Implementation(
-            about.name,
-            about.version,
-            about.language,
-            dict[Kind, tuple[str, ...]]((k, v) for k, v in started.capabilities.items()),
-            about.source,
-        )
+        offered: dict[Kind, tuple[str, ...]] = dict(started.capabilities.items())
+        return Implementation(about.name, about.version, about.language, offered, about.source)
 
     def _drop(self) -> None:
         """Kill the process and keep the end of its standard error."""
