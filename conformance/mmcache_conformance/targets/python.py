@@ -8,10 +8,9 @@ second class were added.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any
-
-import msgspec
 
 from mmcache_vectors.manager import (
     Call,
@@ -33,7 +32,8 @@ from .protocol import CALLS, MANAGERS, Answer, Case, call_name
 __all__ = ["LiveManager", "ManagerClasses", "PythonTarget", "plain_answer"]
 
 
-class ManagerClasses(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ManagerClasses:
     """The classes to drive, and what is known of them beyond what they show by themselves.
 
     `adds` and `lacks` are capabilities. A class can also add some by an attribute
@@ -135,7 +135,8 @@ class LiveManager:
 # --- making a call -----------------------------------------------------------------------------
 
 
-class _FakeFeature(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class _FakeFeature:
     identifier: str
 
 

@@ -7,8 +7,7 @@ engine, or the harness does not see what it answers; then no other verdict is wo
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import msgspec
+from dataclasses import dataclass
 
 from mmcache_vectors.manager import (
     Allocate,
@@ -36,7 +35,8 @@ __all__ = ["Check", "smoke", "smoke_vectors"]
 Returns = bool | tuple[str, ...] | None
 
 
-class Check(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Check:
     """One vector of the smoke test: what it is about, what became of it, and what should."""
 
     verdict: Verdict
