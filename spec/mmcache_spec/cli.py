@@ -20,6 +20,7 @@ from rich.table import Table
 
 from .checks.bounded import Counterexample, Disagreement, NoVerdict, shortest
 from .checks.coverage import cover
+from .checks.foundations import Unfounded
 from .checks.induction import Outcome
 from .checks.proof import Proof, Share, check_vacuity, prove, solver_version
 from .checks.unrolling import Start
@@ -143,6 +144,7 @@ def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
             "reachable": [name for name, trace in proof.witnesses.items() if trace is not None],
             "unreachable": list(proof.unreachable),
             "false_lemmas": [formula(lemma) for lemma in proof.false_lemmas],
+            "unfounded": [_not_shown(thing) for thing in proof.unfounded],
         },
     }
 
@@ -172,8 +174,14 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
         out.print(f"? vacuous: no reachable state in which {name}")
     for lemma in proof.false_lemmas:
         out.print(f"? wrong lemma about finite sets: {formula(lemma)}")
+    for thing in proof.unfounded:
+        out.print(f"? taken for granted: {_not_shown(thing)}")
     out.print()
     out.print(_summary(proof))
+
+
+def _not_shown(thing: Unfounded) -> str:
+    return f"{thing.where}: {formula(thing.about)} is {thing.says}"
 
 
 def _by_clause(proof: Proof) -> dict[str | None, list[Outcome]]:
@@ -330,6 +338,7 @@ def _recompute(name: str) -> list[str]:
     expected = variant.expected
     differences = [f"not reachable: {name}" for name in proof.unreachable]
     differences += [f"wrong lemma: {formula(lemma)}" for lemma in proof.false_lemmas]
+    differences += [f"taken for granted: {_not_shown(thing)}" for thing in proof.unfounded]
     differences += [f"unknown: {o.obligation.label}" for o in proof.undecided]
     if expected is None:
         if proof.verdict != "proved":
@@ -504,6 +513,50 @@ def mutants_command(bound: int, size: tuple[int, int, int]) -> None:
     for line in report.lines():
         out.print(line)
     sys.exit(1 if report.alive else 0)
+
+
+@cli.command("lemmas")
+@click.option("--coq", "theory", type=click.Choice(["Statements", "Check"]), help="Print a theory.")
+@click.option(
+    "--check",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Have Coq prove every schema: the theories in this folder (spec/lemmas).",
+)
+def lemmas_command(theory: str | None, folder: Path | None) -> None:
+    """The schemas of all lemmas about finite sets, or their proofs in Coq.
+
+    Exit code: 0 proved, 1 not proved or not as generated, 2 usage, 3 unknown: there is no coqc.
+    """
+    from .checks.theories import NoCoq, Theories, coq_problems, drifted
+    from .kernel.schemas import statements
+    from .render.coq import THEORIES, generated_files, theorems
+
+    if theory is not None:
+        print(generated_files()[theory], end="")
+        return
+    if folder is None:
+        for statement in statements():
+            out.print(f"{statement.name}: {formula(statement.formula)}")
+        return
+    theories = Theories(folder, THEORIES, generated_files())
+    problems = [
+        f"{path} is not as generated; mend it: mmcache-spec lemmas --coq {path.stem} > {path}"
+        for path in drifted(theories)
+    ]
+    with _apology(USAGE):
+        try:
+            problems += coq_problems(theories)
+        except NoCoq as error:
+            err.print(f"unknown: {error}")
+            sys.exit(UNKNOWN)
+    for problem in problems:
+        out.print(f"✗ {problem}")
+    if problems:
+        sys.exit(REFUTED)
+    count = len(statements())
+    more = len(theorems()) - count
+    out.print(f"{count} schemas of lemmas proved in Coq, and {more} theorems on which they rest")
 
 
 @cli.command("clauses")

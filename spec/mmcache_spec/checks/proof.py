@@ -11,6 +11,7 @@ import z3
 from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import Term
 from .bounded import Trace
+from .foundations import Unfounded, unfounded
 from .induction import Outcome, Verdict, decide, obligations
 from .vacuity import false_lemmas, reachability
 
@@ -26,6 +27,8 @@ class Proof:
     """For each thing that must be able to happen, a path on which it does."""
     false_lemmas: tuple[Term, ...]
     seconds: float
+    unfounded: tuple[Unfounded, ...] = ()
+    """What the lemmas take for granted of sets and weights, and is not shown."""
 
     @classmethod
     def merged(cls, proofs: Iterable[Proof], seconds: float) -> Proof:
@@ -36,6 +39,7 @@ class Proof:
             {name: trace for p in parts for name, trace in p.witnesses.items()},
             tuple(lemma for p in parts for lemma in p.false_lemmas),
             seconds,
+            tuple(thing for p in parts for thing in p.unfounded),
         )
 
     @property
@@ -44,7 +48,7 @@ class Proof:
         verdicts = {o.verdict for o in self.outcomes}
         if "refuted" in verdicts:
             return "refuted"
-        if "unknown" in verdicts or self.unreachable or self.false_lemmas:
+        if "unknown" in verdicts or self.unreachable or self.false_lemmas or self.unfounded:
             return "unknown"
         return "proved"
 
@@ -86,12 +90,16 @@ def prove(system: TransitionSystem, scope: Scope, share: Share = WHOLE) -> Proof
 
 
 def check_vacuity(system: TransitionSystem, scope: Scope, wider: Scope) -> Proof:
-    """Look for witnesses, and in a wider scope for false lemmas. Decides no obligation."""
+    """Look for witnesses, for false lemmas in a wider scope, for what lemmas take for granted.
+
+    Decides no obligation.
+    """
     started = time.perf_counter()
     reached = reachability(system, scope)
     witnesses = {f"{system.name}: {name}": trace for name, trace in reached.items()}
     wrong = tuple(false_lemmas(system, wider))
-    return Proof((), witnesses, wrong, time.perf_counter() - started)
+    missing = tuple(unfounded(system))
+    return Proof((), witnesses, wrong, time.perf_counter() - started, missing)
 
 
 def solver_version() -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Annotated, Any, Generic, ParamSpec, final, get_type_hints
@@ -77,7 +77,7 @@ class Lemma:
 
     Attributes:
         schema: One of `SCHEMAS`.
-        arguments: What the schema is applied to, in its order.
+        arguments: What the schema is applied to, in its order. Not kept.
         formula: The schema's statement with the arguments in their places.
         finite: The sets that must be finite for the formula to be true. Where a lemma speaks of a
             bound variable, each is to be finite whatever the variable stands for.
@@ -89,7 +89,7 @@ class Lemma:
     """
 
     schema: Schema[...]
-    arguments: tuple[object, ...]
+    arguments: InitVar[tuple[object, ...]]
     formula: Term = field(init=False)
     finite: tuple[Term, ...] = field(init=False)
     weights: tuple[Function, ...] = field(init=False)
@@ -97,10 +97,10 @@ class Lemma:
     def __init_subclass__(cls) -> None:
         raise TypeError("a lemma is made by a schema, not by a subclass")
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, arguments: tuple[object, ...]) -> None:
         if SCHEMAS.get(self.schema.name) is not self.schema:
             raise TypeError("a lemma is made by a schema of kernel.lemmas, not of any formula")
-        application = _Application(self.schema, self.arguments)
+        application = _Application(self.schema, arguments)
         object.__setattr__(self, "formula", application.formula)
         object.__setattr__(self, "finite", tuple(application.finite))
         object.__setattr__(self, "weights", tuple(application.weights))
@@ -157,6 +157,9 @@ class Schema(Generic[P]):
         bound.apply_defaults()
         return Lemma(self, tuple(bound.arguments.values()))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _schema_named, (self.name,)
+
     @cached_property
     def kinds(self) -> dict[str, Kind]:
         """The arguments by name. Read late, since an annotation may name what comes below."""
@@ -187,6 +190,10 @@ class Schema(Generic[P]):
     @property
     def takes_sorts(self) -> bool:
         return Kind.SORTS in self.kinds.values()
+
+
+def _schema_named(name: str) -> Schema[...]:
+    return SCHEMAS[name]
 
 
 # --- the statement of a schema -----------------------------------------------------------------
