@@ -17,6 +17,11 @@ Definition nothing : Statements.nothing_statement := Proofs.nothing.
 Definition has_first : Statements.has_first_statement := Proofs.has_first.
 Definition has_least : Statements.has_least_statement := Proofs.has_least.
 Definition has_greatest : Statements.has_greatest_statement := Proofs.has_greatest.
+Definition members_of_empty : Statements.members_of_empty_statement := Proofs.members_of_empty.
+Definition members_of_insert : Statements.members_of_insert_statement := Proofs.members_of_insert.
+Definition members_of_remove : Statements.members_of_remove_statement := Proofs.members_of_remove.
+Definition members_of_union : Statements.members_of_union_statement := Proofs.members_of_union.
+Definition members_of_minus : Statements.members_of_minus_statement := Proofs.members_of_minus.
 
 (* At once: each question would go through the library of Coq again. *)
 Definition everything :=
@@ -35,6 +40,11 @@ Definition everything :=
   , @has_first
   , @has_least
   , @has_greatest
+  , @members_of_empty
+  , @members_of_insert
+  , @members_of_remove
+  , @members_of_union
+  , @members_of_minus
   , @FiniteSets.total_of_members
   , @FiniteSets.total_is_the_only_one
   , @FiniteSets.finite_predicates_are_sets

@@ -17,6 +17,23 @@ Proof. intros T T1 T2 D D1 D2 lemma H. exact H. Qed.
 Theorem nothing : nothing_statement.
 Proof. intros T D x. exact I. Qed.
 
+(* --- the operations have the members that the solvers are told ----------------------------------- *)
+
+Theorem members_of_empty : members_of_empty_statement.
+Proof. intros T D x. apply member_empty. Qed.
+
+Theorem members_of_insert : members_of_insert_statement.
+Proof. intros T D A x y. apply member_insert. Qed.
+
+Theorem members_of_remove : members_of_remove_statement.
+Proof. intros T D A x y. apply member_remove. Qed.
+
+Theorem members_of_union : members_of_union_statement.
+Proof. intros T D A B x. apply member_union. Qed.
+
+Theorem members_of_minus : members_of_minus_statement.
+Proof. intros T D A B x. apply member_minus. Qed.
+
 (* --- totals ------------------------------------------------------------------------------------ *)
 
 Theorem non_negative : non_negative_statement.

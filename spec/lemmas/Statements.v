@@ -99,3 +99,27 @@ Definition has_greatest_statement : Prop :=
   (forall a : T, fact a) ->
   (exists (x : T), member members x) ->
   exists (x : T), (member members x /\ (forall (y : T), member members y -> key y <= key x)) /\ fact x.
+
+Definition members_of_empty_statement : Prop :=
+  forall (T : Type) (same_T : Decidable T),
+  forall (x : T), member (empty T) x <-> False.
+
+Definition members_of_insert_statement : Prop :=
+  forall (T : Type) (same_T : Decidable T)
+         (one : FiniteSet T) (x : T),
+  forall (x' : T), member (insert one x) x' <-> member one x' \/ x' = x.
+
+Definition members_of_remove_statement : Prop :=
+  forall (T : Type) (same_T : Decidable T)
+         (one : FiniteSet T) (x : T),
+  forall (x' : T), member (remove one x) x' <-> member one x' /\ ~ x' = x.
+
+Definition members_of_union_statement : Prop :=
+  forall (T : Type) (same_T : Decidable T)
+         (one : FiniteSet T) (two : FiniteSet T),
+  forall (x : T), member (union one two) x <-> member one x \/ member two x.
+
+Definition members_of_minus_statement : Prop :=
+  forall (T : Type) (same_T : Decidable T)
+         (one : FiniteSet T) (two : FiniteSet T),
+  forall (x : T), member (minus one two) x <-> member one x /\ ~ member two x.

@@ -7,12 +7,26 @@ each theorem against its proposition, and asks on what axioms they rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeGuard
 
 # The schemas are known when `lemmas` is loaded.
 from ..kernel import lemmas as _lemmas  # noqa: F401
-from ..kernel.schemas import Argument, Kind, Statement, statements
-from ..kernel.terms import Binder, Literal, Op, SetSort, Sort, Symbol, Term, unnamed
+from ..kernel.pointwise import SET_OPERATIONS, pointwise
+from ..kernel.schemas import ANYTHING, Argument, Kind, Statement, statements
+from ..kernel.terms import (
+    BOOL,
+    Binder,
+    Function,
+    Literal,
+    Op,
+    SetSort,
+    Sort,
+    Symbol,
+    Term,
+    unnamed,
+)
 
 __all__ = ["THEORIES", "check_file", "generated_files", "statements_file", "theorems"]
 
@@ -49,7 +63,33 @@ def generated_files() -> dict[str, str]:
 
 def theorems() -> list[str]:
     """All that is to be proved."""
-    return [*(s.name for s in statements()), *FOUNDATIONS]
+    return [*(s.name for s in [*statements(), *_operations()]), *FOUNDATIONS]
+
+
+def _operations() -> Iterator[Statement]:
+    """The sets of Coq have the members that `kernel.pointwise`, and so the solvers, give them."""
+    one, two = (Symbol(SetSort.of(ANYTHING), name, "parameter") for name in ("one", "two"))
+    x = Symbol(ANYTHING, "x", "parameter")
+    sets = Argument("one", Kind.MEMBERS, one), Argument("two", Kind.MEMBERS, two)
+    element = Argument("x", Kind.ELEMENT, x)
+    arguments: dict[str, tuple[Argument, ...]] = {
+        "empty": (),
+        "insert": (sets[0], element),
+        "remove": (sets[0], element),
+        "union": sets,
+        "minus": sets,
+    }
+    for name in SET_OPERATIONS:
+        given = arguments[name]
+        term = Op(SetSort.of(ANYTHING), name, tuple(a.value for a in given if _is_term(a.value)))
+        meaning = pointwise(term)
+        members = term.has(*meaning.variables).iff(meaning.body)
+        formula = Binder(BOOL, "forall", meaning.variables, members)
+        yield Statement(f"members_of_{name}", (ANYTHING,), given, formula)
+
+
+def _is_term(value: object) -> TypeGuard[Term]:
+    return isinstance(value, Term)
 
 
 def statements_file() -> str:
@@ -62,24 +102,25 @@ def _statements_lines() -> Iterator[str]:
     yield "From Coq Require Import ZArith."
     yield "From MMCache Require Import FiniteSets."
     yield "Open Scope Z_scope."
-    for statement in statements():
+    for statement in [*statements(), *_operations()]:
         yield ""
         yield f"Definition {statement.name}_statement : Prop :="
-        yield f"  forall {_sorts(statement)}"
-        yield f"         {' '.join(_arguments(statement))},"
+        arguments = " ".join(_arguments(statement))
+        yield f"  forall {_sorts(statement)}" + (f"\n         {arguments}," if arguments else ",")
         for premise in _premises(statement):
             yield f"  {premise} ->"
+        printer = _Printer(frozenset(_name(a.name) for a in statement.arguments))
         formula = unnamed(statement.formula)
         while isinstance(formula, Op) and formula.name == "implies":
-            yield f"  {_show(formula.args[0], _IMPLIES + 1)} ->"
+            yield f"  {printer.show(formula.args[0], _IMPLIES + 1, {})} ->"
             formula = unnamed(formula.args[1])
-        yield f"  {_show(formula, _LOOSE)}."
+        yield f"  {printer.show(formula, _LOOSE, {})}."
 
 
 def check_file() -> str:
     """`Check.v`: each theorem is what it is to be, and Coq is asked for the axioms of all."""
     lines = [_HEADER, "From MMCache Require FiniteSets Finiteness Statements Proofs.", ""]
-    named = [s.name for s in statements()]
+    named = [s.name for s in [*statements(), *_operations()]]
     lines += [f"Definition {n} : Statements.{n}_statement := Proofs.{n}." for n in named]
     first, *others = (f"@{name}" for name in theorems())
     lines += ["", "(* At once: each question would go through the library of Coq again. *)"]
@@ -147,54 +188,87 @@ def _name(name: str) -> str:
     return f"{name}_" if name in _KEYWORDS | _MEANINGS else name
 
 
-def _show(term: Term, context: int) -> str:
-    text, binding = _parts(unnamed(term))
-    return f"({text})" if binding < context else text
+Names = Mapping[Symbol, str]
+"""What the bound variables are called; those bound within each other are called differently."""
 
 
-def _parts(term: Term) -> tuple[str, int]:
-    match term:
-        case Literal(value=value):
-            return (str(value), _TIGHT) if value >= 0 else (f"({value})", _TIGHT)
-        case Symbol(role="bound" | "parameter", name=name):
-            return _name(name), _TIGHT
-        case Binder(name="forall" | "exists" as quantifier):
-            bound = " ".join(f"({_name(v.name)} : {_sort(v.sort)})" for v in term.variables)
-            if quantifier == "forall":
-                return f"forall {bound}, {_show(term.body, _LOOSE)}", _LOOSE
-            return f"exists {bound}, {_show(term.body, _LOOSE)}", _LOOSE
-        case Op(name=name, args=args) if name in _INFIX:
-            symbol, binding = _INFIX[name]
-            if name == "eq" and args[0].sort.name == "Bool":
-                symbol, binding = "<->", _IFF
-            to_the_right = name == "implies"
-            left = _show(args[0], binding + 1 if name not in ("add", "sub") else binding)
-            right = _show(args[1], binding if to_the_right else binding + 1)
-            return f"{left} {symbol} {right}", binding
-        case Op(name="and", args=()):
-            return "True", _TIGHT
-        case Op(name="or", args=()):
-            return "False", _TIGHT
-        case Op(name="and", args=args):
-            return " /\\ ".join(_show(a, _AND + 1) for a in args), _AND
-        case Op(name="or", args=args):
-            return " \\/ ".join(_show(a, _OR + 1) for a in args), _OR
-        case Op(name="not", args=(arg,)):
-            return f"~ {_show(arg, _NOT + 1)}", _NOT
-        case Op(name="ite", args=(condition, then, otherwise)):
-            yes, no = _show(then, _LOOSE), _show(otherwise, _LOOSE)
-            return f"if {_decided(condition)} then {yes} else {no}", _LOOSE
-        case Op(name="empty", sort=SetSort(elements=(sort,))):
-            return f"empty {_sort(sort)}", _APPLIED
-        case Op(name="total", args=(members,), function=function) if function is not None:
-            return f"total {_show(members, _TIGHT)} {_name(function.name)}", _APPLIED
-        case Op(name="apply", args=args, function=function) if function is not None:
-            return " ".join([_name(function.name), *(_show(a, _TIGHT) for a in args)]), _APPLIED
-        case Op(name="get", args=args):
-            return " ".join(_show(a, _TIGHT) for a in args), _APPLIED
-        case Op(name="member" | "insert" | "remove" | "union" | "minus" as name, args=(s, x)):
-            return f"{name} {_show(s, _TIGHT)} {_show(x, _TIGHT)}", _APPLIED
-    raise TypeError(f"a schema may not speak of {term!r}: Coq is not told what it means")
+def _opened(variables: tuple[Symbol, ...], names: Names, taken: Collection[str]) -> Names:
+    """The names, and one for each of these variables that means nothing else here."""
+    found = dict(names)
+    for variable in variables:
+        name = _name(variable.name)
+        while name in {*found.values(), *taken}:
+            name += "'"
+        found[variable] = name
+    return found
+
+
+@dataclass(frozen=True)
+class _Printer:
+    """Terms in the notation of Coq, where some names are taken by arguments."""
+
+    taken: frozenset[str]
+
+    def show(self, term: Term, context: int, names: Names) -> str:
+        text, binding = self._parts(unnamed(term), names)
+        return f"({text})" if binding < context else text
+
+    def _parts(self, term: Term, names: Names) -> tuple[str, int]:
+        def show(part: Term, context: int) -> str:
+            return self.show(part, context, names)
+
+        match term:
+            case Literal(value=value):
+                return (str(value), _TIGHT) if value >= 0 else (f"({value})", _TIGHT)
+            case Symbol(role="bound"):
+                return names[term], _TIGHT
+            case Symbol(role="parameter", name=name):
+                return _name(name), _TIGHT
+            case Binder(name="forall" | "exists" as quantifier, variables=variables):
+                inner = _opened(variables, names, self.taken)
+                bound = " ".join(f"({inner[v]} : {_sort(v.sort)})" for v in variables)
+                return f"{quantifier} {bound}, {self.show(term.body, _LOOSE, inner)}", _LOOSE
+            case Op(name=name, args=args) if name in _INFIX:
+                symbol, binding = _INFIX[name]
+                if name == "eq" and args[0].sort == BOOL:
+                    symbol, binding = "<->", _IFF
+                left = show(args[0], binding if name in ("add", "sub") else binding + 1)
+                right = show(args[1], binding if name == "implies" else binding + 1)
+                return f"{left} {symbol} {right}", binding
+            case Op(name="and", args=()):
+                return "True", _TIGHT
+            case Op(name="or", args=()):
+                return "False", _TIGHT
+            case Op(name="and" | "or", args=(only,)):
+                return self._parts(unnamed(only), names)
+            case Op(name="and", args=args):
+                return " /\\ ".join(show(a, _AND + 1) for a in args), _AND
+            case Op(name="or", args=args):
+                return " \\/ ".join(show(a, _OR + 1) for a in args), _OR
+            case Op(name="not", args=(arg,)):
+                return f"~ {show(arg, _NOT + 1)}", _NOT
+            case Op(name="ite", args=(condition, then, otherwise)):
+                decided = self._decided(condition, names)
+                yes, no = show(then, _LOOSE), show(otherwise, _LOOSE)
+                return f"if {decided} then {yes} else {no}", _LOOSE
+            case Op(name="empty", sort=SetSort(elements=(sort,))):
+                return f"empty {_sort(sort)}", _APPLIED
+            case Op(name="total", args=(members,), function=Function(name=weight)):
+                return f"total {show(members, _TIGHT)} {_name(weight)}", _APPLIED
+            case Op(name="apply", args=args, function=Function(name=name)):
+                return " ".join([_name(name), *(show(a, _TIGHT) for a in args)]), _APPLIED
+            case Op(name="get", args=args):
+                return " ".join(show(a, _TIGHT) for a in args), _APPLIED
+            case Op(name="member" | "insert" | "remove" | "union" | "minus", args=(members, x)):
+                return f"{term.name} {show(members, _TIGHT)} {show(x, _TIGHT)}", _APPLIED
+        raise TypeError(f"a schema may not speak of {term!r}: Coq is not told what it means")
+
+    def _decided(self, condition: Term, names: Names) -> str:
+        match unnamed(condition):
+            case Op(name="member", args=(members, x)):
+                shown = self.show(members, _TIGHT, names), self.show(x, _TIGHT, names)
+                return f"member_dec {' '.join(shown)}"
+        raise TypeError("a schema may decide on membership only")
 
 
 _INFIX = {
@@ -205,13 +279,6 @@ _INFIX = {
     "add": ("+", _SUM),
     "sub": ("-", _SUM),
 }
-
-
-def _decided(condition: Term) -> str:
-    match unnamed(condition):
-        case Op(name="member", args=(members, x)):
-            return f"member_dec {_show(members, _TIGHT)} {_show(x, _TIGHT)}"
-    raise TypeError("a schema may decide on membership only")
 
 
 def _sort(sort: Sort) -> str:
