@@ -11,26 +11,14 @@ not negative; a lemma lists both, and `checks.foundations` shows them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Annotated, Any, Generic, ParamSpec, final, get_type_hints
 
-from .terms import (
-    BOOL,
-    INT,
-    Binder,
-    Function,
-    Literal,
-    MapSort,
-    Op,
-    SetSort,
-    Sort,
-    Symbol,
-    Term,
-    alpha_form,
-)
+from .places import Answer, Places, always_the_same
+from .terms import BOOL, INT, Binder, Function, MapSort, Op, SetSort, Sort, Symbol, Term
 
 __all__ = [
     "ANYTHING",
@@ -279,9 +267,6 @@ def _as_given(argument: Argument) -> Any:
 
 # --- a schema, applied -------------------------------------------------------------------------
 
-_Answer = tuple[tuple[Term, ...], Term]
-"""Some elements, and what a predicate or a lemma said of them."""
-
 
 class _Application:
     """A schema applied to arguments: the formula, and what must be so for it to be true."""
@@ -290,24 +275,24 @@ class _Application:
         self.finite: list[Term] = []
         self.weights: list[Function] = []
         self._schema = schema
-        self._said: dict[str, list[_Answer]] = {}
+        self._said: dict[str, list[Answer]] = {}
         """What a predicate or a lemma said of which elements, by the name of the argument."""
         names = list(schema.kinds)
         self._given = dict(zip(names, arguments, strict=True))
         self._elements = self._sort_of_elements()
         self._sorts = self._check()
         statement = schema.statement_over(len(self._sorts))
-        self._meant = dict(zip((ANYTHING, *statement.sorts[1:]), self._sorts, strict=True))
         self.formula = schema.build(*(self._recorded(name) for name in names))
-        self._collect()
-        if not self._is(statement.formula, self.formula, {}):
+        sorts = dict(zip(statement.sorts, self._sorts, strict=True))
+        if not Places(self._given, self._said, sorts).filled(statement.formula, self.formula):
             raise TypeError(
                 f"schema {schema.name}: of these arguments it says something else than of any; "
                 "what is proved is the latter"
             )
         for name, said in self._said.items():
-            if any(_of_any(answer) != _of_any(said[0]) for answer in said):
+            if not always_the_same(said):
                 raise TypeError(f"schema {schema.name}: {name} is not the same each time")
+        self._collect()
 
     def _recorded(self, name: str) -> Any:
         """The argument; where it is a function of ours, one that remembers what it said."""
@@ -376,65 +361,6 @@ class _Application:
                 return callable(given)
         return False
 
-    # Is the formula the statement, with the arguments in their places?
-
-    def _is(self, general: Term, actual: Term, bound: Mapping[Symbol, Term]) -> bool:
-        match general, actual:
-            case Symbol(role="parameter", name=name), _:
-                return actual is self._given[name]
-            case Symbol(role="bound"), _:
-                return bound.get(general) is actual
-            case Literal(value=value), Literal(value=other):
-                return value == other
-            case Op(name="apply", function=Function(name=name)), _ if name in self._said:
-                said = [bound[x] for x in general.args if isinstance(x, Symbol)]
-                return any(
-                    formula is actual and len(of) == len(said) and all(map(_same, of, said))
-                    for of, formula in self._said[name]
-                )
-            case Op(), Op():
-                function = general.function
-                meant = None if function is None else self._given.get(function.name)
-                return (
-                    (general.name, general.label) == (actual.name, actual.label)
-                    and actual.function == meant
-                    and self._sort(general.sort) == actual.sort
-                    and len(general.args) == len(actual.args)
-                    and all(
-                        self._is(g, a, bound)
-                        for g, a in zip(general.args, actual.args, strict=True)
-                    )
-                )
-            case Binder(value=None), Binder(value=None):
-                pairs = list(zip(general.variables, actual.variables, strict=False))
-                return (
-                    general.name == actual.name
-                    and len(general.variables) == len(actual.variables)
-                    and all(self._sort(g.sort) == a.sort for g, a in pairs)
-                    and self._is(general.body, actual.body, {**bound, **dict(pairs)})
-                )
-        return False
-
-    def _sort(self, general: Sort) -> Sort:
-        """The sort that one of the statement stands for."""
-        if isinstance(general, SetSort):
-            return SetSort.of(*map(self._sort, general.elements))
-        if isinstance(general, MapSort):
-            return MapSort.of(self._sort(general.key), self._sort(general.value))
-        return self._meant.get(general, general)
-
-
-def _same(one: object, two: object) -> bool:
-    return one is two
-
-
-def _of_any(answer: _Answer) -> tuple[object, list[int]]:
-    """What was said, in a form that is the same whatever elements it was said of."""
-    elements, formula = answer
-    variables = tuple(x for x in elements if isinstance(x, Symbol))
-    form, free = alpha_form(Binder(BOOL, "forall", variables, formula))
-    return form, [id(x) for x in free]
-
 
 class _Recorded:
     """A predicate, or a lemma about any elements, that remembers what it said of which."""
@@ -443,7 +369,7 @@ class _Recorded:
         self,
         given: Any,
         kind: Kind,
-        said: list[_Answer],
+        said: list[Answer],
         application: _Application,
     ) -> None:
         self.__code__ = given.__code__
@@ -452,6 +378,8 @@ class _Recorded:
     def __call__(self, *elements: Term) -> Any:
         answer = self._given(*elements)
         if self._kind is Kind.PREDICATE:
+            if not isinstance(answer, Term) or answer.sort != BOOL:
+                raise TypeError(f"{answer!r} is no formula")
             self._said.append((elements, answer))
             return answer
         lemma = lemma_of(answer)
