@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import z3
 
+from ..evaluate.unbounded import Unbounded
 from ..kernel.finiteness import holds_sets, is_finite, not_shown_finite
 from ..kernel.schemas import Lemma
 from ..kernel.system import TransitionSystem
 from ..kernel.terms import INT, Function, Op, Symbol, Term, alpha_form, forall, subterms
-from ..translate.unbounded import Unbounded
 from .induction import lemmas_given, obligations
 
 __all__ = ["Unfounded", "few_for_each_value", "is_never_negative", "unfounded"]

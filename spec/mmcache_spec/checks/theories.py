@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["NoCoq", "Theories", "coq_problems", "drifted"]
+__all__ = ["CoqFailed", "NoCoq", "Theories", "coq_problems", "drifted"]
 
 LIBRARY = "MMCache"
 """The name under which the theories know each other."""
@@ -22,6 +22,10 @@ CLOSED = "Closed under the global context"
 
 class NoCoq(Exception):
     """There is no `coqc` to ask."""
+
+
+class CoqFailed(Exception):
+    """`coqc` neither accepted nor refused a theory."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ def coq_problems(theories: Theories) -> list[str]:
 
     Raises:
         NoCoq: There is no `coqc`.
+        CoqFailed: It was killed, or took too long.
         OSError: A theory cannot be read.
     """
     coqc = shutil.which("coqc")
@@ -67,15 +72,21 @@ def coq_problems(theories: Theories) -> list[str]:
             (work / f"{theory}.v").write_text(text, "utf-8")
         said = ""
         for theory in theories.order:
-            run = subprocess.run(
-                [coqc, "-q", "-R", ".", LIBRARY, f"{theory}.v"],
-                cwd=work,
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT_S,
-                check=False,
-            )
+            run = _compiled(coqc, work, theory)
             if run.returncode != 0:
                 return [f"{theory}.v is refused:\n{run.stderr.strip()}"]
-            said = run.stdout
-    return [] if said.strip() == CLOSED else [f"the theorems rest on assumptions:\n{said.strip()}"]
+            said = run.stdout.strip()
+    return [] if said == CLOSED else [f"the theorems rest on assumptions:\n{said}"]
+
+
+def _compiled(coqc: str, work: Path, theory: str) -> subprocess.CompletedProcess[str]:
+    command = [coqc, "-q", "-R", ".", LIBRARY, f"{theory}.v"]
+    try:
+        run = subprocess.run(
+            command, cwd=work, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CoqFailed(f"coqc took more than {TIMEOUT_S} s for {theory}.v") from None
+    if run.returncode < 0:
+        raise CoqFailed(f"coqc was killed by signal {-run.returncode} at {theory}.v")
+    return run
