@@ -158,7 +158,7 @@ def _theorem_at(problem: str) -> str:
     line = re.search(r"line (\d+)", problem)
     assert line is not None
     before = (FOLDER / "Proofs.v").read_text("utf-8").splitlines()[: int(line[1])]
-    return re.findall(r"^Theorem (\w+)", "\n".join(before), flags=re.MULTILINE)[-1]
+    return str(re.findall(r"^Theorem (\w+)", "\n".join(before), flags=re.MULTILINE)[-1])
 
 
 @needs_coq

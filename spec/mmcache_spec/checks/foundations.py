@@ -20,7 +20,14 @@ from ..kernel.system import TransitionSystem
 from ..kernel.terms import INT, Function, Op, Symbol, Term, alpha_form, forall, subterms
 from .induction import lemmas_given, obligations
 
-__all__ = ["Unfounded", "few_for_each_value", "is_never_negative", "unfounded"]
+__all__ = [
+    "Unfounded",
+    "few_for_each_value",
+    "given_lemmas",
+    "infinite_states",
+    "is_never_negative",
+    "unfounded",
+]
 
 
 TIMEOUT_MS = 2_000
@@ -45,9 +52,9 @@ class Unfounded:
 def unfounded(system: TransitionSystem) -> list[Unfounded]:
     """What the proofs of the system take for granted of sets and weights, and is not shown."""
     few = few_for_each_value(system)
-    found = [*_states(system, few), *_totals(system, few), *_lemmas(system, few)]
+    found = [*infinite_states(system, few), *_totals(system, few), *_lemmas(system, few)]
     weights = {f: None for term, _ in _formulas(system) for f in _weights(term)}
-    weights |= {f: None for lemma in _given(system) for f in lemma.weights}
+    weights |= {f: None for lemma in given_lemmas(system) for f in lemma.weights}
     for weight in weights:
         if not is_never_negative(system, weight):
             x = Symbol(weight.domain, "x", "bound")
@@ -55,7 +62,7 @@ def unfounded(system: TransitionSystem) -> list[Unfounded]:
     return found
 
 
-def _states(system: TransitionSystem, few: Collection[Function]) -> Iterator[Unfounded]:
+def infinite_states(system: TransitionSystem, few: Collection[Function]) -> Iterator[Unfounded]:
     """The sets of the state are finite at first, and every action leaves them finite."""
     effects = [("the initial state", system.init), *((a.name, a.effect) for a in system.actions)]
     for name, effect in effects:
@@ -79,7 +86,7 @@ def _totals(system: TransitionSystem, few: Collection[Function]) -> Iterator[Unf
 
 
 def _lemmas(system: TransitionSystem, few: Collection[Function]) -> Iterator[Unfounded]:
-    for lemma in _given(system):
+    for lemma in given_lemmas(system):
         for members in lemma.finite:
             if not is_finite(members, few):
                 where = f"{system.name}: a lemma {lemma.schema.name}"
@@ -106,7 +113,7 @@ def _weights(term: Term) -> Iterator[Function]:
             yield part.function
 
 
-def _given(system: TransitionSystem) -> list[Lemma]:
+def given_lemmas(system: TransitionSystem) -> list[Lemma]:
     """The lemmas of all proofs of the system, each once."""
     used = (lemma for o in obligations(system) for lemma in lemmas_given(o))
     return list({alpha_form(lemma.formula)[0]: lemma for lemma in used}.values())

@@ -177,8 +177,11 @@ class _Bounds:
 
 
 def _flat(term: Term) -> Iterator[Term]:
-    """The conjuncts of conjuncts."""
+    """The conjuncts of conjuncts, with negations pushed inwards."""
     term = unnamed(term)
+    if isinstance(term, Op) and term.name == "not":
+        negated = _negated(unnamed(term.args[0]))
+        term = term if negated is None else unnamed(negated)
     if isinstance(term, Op) and term.name == "and":
         for argument in term.args:
             yield from _flat(argument)
