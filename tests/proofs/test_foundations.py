@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
+import z3
 
 from mmcache_spec.checks import foundations
 from mmcache_spec.checks.foundations import few_for_each_value, is_never_negative, unfounded
 from mmcache_spec.checks.proof import Proof
 from mmcache_spec.evaluate.interpreter import Interpreter, World
 from mmcache_spec.evaluate.text import formula
+from mmcache_spec.evaluate.unbounded import Unbounded
 from mmcache_spec.kernel import finiteness
 from mmcache_spec.kernel.finiteness import holds_sets, is_finite, not_shown_finite
 from mmcache_spec.kernel.lemmas import has_first, monotone
@@ -270,6 +272,26 @@ def test_the_greatest_of_infinitely_many_is_told() -> None:
     assert formula(told) == "{ j | hash_of(j) = some_hash }"
     right = largest(INPUT, lambda j: held.has(j) & (hash_of(j) == some_hash), position)
     assert list(not_shown_finite(right)) == []
+
+
+def test_what_largest_is_taken_for_is_what_is_proved() -> None:
+    """The solver is told, in its words, the theorem `largest_is_attained` of Finiteness.v."""
+    asserted, told = Unbounded().assertions([largest(INPUT, lambda j: held.has(j), position) == n])
+    inputs, sets = z3.DeclareSort("Input"), z3.DeclareSort("Set_Input")
+    member = z3.Function("in_Input", sets, inputs, z3.BoolSort())
+    value = z3.Function("position", inputs, z3.IntSort())
+    x, some = z3.Const("x", inputs), z3.Const("held", sets)
+    (greatest,) = (c for c in asserted.children() if c.decl().name().startswith("largest"))
+    exist = z3.Exists(x, member(some, x))
+    attained = z3.Exists(x, z3.And(member(some, x), value(x) == greatest))
+    bound = z3.ForAll(x, z3.Implies(member(some, x), value(x) <= greatest))
+    proved = z3.And(
+        z3.Implies(exist, z3.And(attained, bound)), z3.Implies(z3.Not(exist), greatest == 0)
+    )
+    solver = z3.Solver()
+    solver.set("timeout", 1_000)
+    assert solver.check(told != proved) == z3.unsat
+    assert solver.check(told != z3.And(attained, bound)) != z3.unsat
 
 
 # --- the rules, against a world with elements that nothing speaks of ----------------------------
