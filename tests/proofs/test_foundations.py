@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 import z3
+from click.testing import CliRunner
 
 from mmcache_spec.checks import foundations
 from mmcache_spec.checks.foundations import few_for_each_value, is_never_negative, unfounded
 from mmcache_spec.checks.proof import Proof
+from mmcache_spec.cli import app
 from mmcache_spec.evaluate.interpreter import Interpreter, World
 from mmcache_spec.evaluate.text import formula
 from mmcache_spec.evaluate.unbounded import Unbounded
@@ -136,7 +139,7 @@ def test_a_total_over_all_hashes_is_told() -> None:
     wrong = replace(system, invariants=(*system.invariants, claim))
     (told, *_) = unfounded(wrong)
     assert told.where == "ledger: a total, or a largest, in bounded"
-    assert (told.says, formula(told.about)) == ("not shown to be finite", "{ h | true }")
+    assert (told.says, formula(told.about)) == ("is not shown to be finite", "{ h | true }")
 
 
 def test_a_lemma_about_all_hashes_is_told() -> None:
@@ -164,7 +167,7 @@ def _without(system: TransitionSystem, axiom: str) -> TransitionSystem:
 def test_a_weight_that_may_be_negative_is_told() -> None:
     for system in SPECIFIED.systems:
         told = unfounded(_without(system, "sizes_are_not_negative"))
-        weights = {formula(u.about) for u in told if "by no axiom" in u.says}
+        weights = {formula(u.about) for u in told if "negative" in u.says}
         expected = {"encoder_decoder": {"embeds(x)"}, "engine": {"size(x)", "embeds(x)"}}
         assert weights == expected.get(system.name, {"size(x)"})
 
@@ -191,6 +194,24 @@ def test_what_is_taken_for_granted_is_not_proved() -> None:
     assert proof.verdict == "unknown"
     assert Proof((), {}, (), 0.0).verdict == "proved"
     assert Proof.merged([Proof((), {}, (), 0.0), proof], 0.0).verdict == "unknown"
+
+
+def test_prove_says_what_it_takes_for_granted(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = _without(SPECIFIED.systems[0], "sizes_are_not_negative")
+    proof = Proof((), {}, (), 0.0, tuple(unfounded(system)))
+    monkeypatch.setattr(app, "_prove", lambda variant, executor: proof)
+    said = CliRunner().invoke(app.cli, ["prove"])
+    assert said.exit_code == 3
+    assert (
+        "? taken for granted: ledger: size(x) may be negative, for all that the axioms say\n"
+        in said.output
+    )
+    assert "UNKNOWN: nothing is claimed" in said.output
+    data = json.loads(CliRunner().invoke(app.cli, ["prove", "--json"]).stdout)
+    assert data["verdict"] == "unknown"
+    assert data["vacuity"]["unfounded"] == [
+        "ledger: size(x) may be negative, for all that the axioms say"
+    ]
 
 
 # --- the rules ---------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class Unfounded:
 
     Attributes:
         where: The system, and the action, invariant or lemma in it.
-        says: What is not shown of `about`; it reads after "is".
+        says: What is not shown of `about`; it reads after it.
         about: A set, or the value of a weight.
     """
 
@@ -58,7 +58,7 @@ def unfounded(system: TransitionSystem) -> list[Unfounded]:
     for weight in weights:
         if not is_never_negative(system, weight):
             x = Symbol(weight.domain, "x", "bound")
-            found.append(Unfounded(system.name, "0 or more by no axiom", weight(x)))
+            found.append(Unfounded(system.name, "may be negative, for all that the axioms say", weight(x)))
     return found
 
 
@@ -93,7 +93,7 @@ def _lemmas(system: TransitionSystem, few: Collection[Function]) -> Iterator[Unf
                 yield Unfounded(where, NOT_FINITE, members)
 
 
-NOT_FINITE = "not shown to be finite"
+NOT_FINITE = "is not shown to be finite"
 
 
 def _formulas(system: TransitionSystem) -> Iterator[tuple[Term, str]]:

@@ -186,7 +186,7 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
 
 
 def _not_shown(thing: Unfounded) -> str:
-    return f"{thing.where}: {formula(thing.about)} is {thing.says}"
+    return f"{thing.where}: {formula(thing.about)} {thing.says}"
 
 
 def _by_clause(proof: Proof) -> dict[str | None, list[Outcome]]:
