@@ -34,6 +34,10 @@ TIMEOUT_MS = 2_000
 """The questions are about axioms alone; each takes a few milliseconds."""
 
 
+NOT_FINITE = "is not shown to be finite"
+NEGATIVE = "may be negative, for all that the axioms say"
+
+
 @dataclass(frozen=True)
 class Unfounded:
     """Something that is taken for granted and not shown.
@@ -58,7 +62,7 @@ def unfounded(system: TransitionSystem) -> list[Unfounded]:
     for weight in weights:
         if not is_never_negative(system, weight):
             x = Symbol(weight.domain, "x", "bound")
-            found.append(Unfounded(system.name, "may be negative, for all that the axioms say", weight(x)))
+            found.append(Unfounded(system.name, NEGATIVE, weight(x)))
     return found
 
 
@@ -91,9 +95,6 @@ def _lemmas(system: TransitionSystem, few: Collection[Function]) -> Iterator[Unf
             if not is_finite(members, few):
                 where = f"{system.name}: a lemma {lemma.schema.name}"
                 yield Unfounded(where, NOT_FINITE, members)
-
-
-NOT_FINITE = "is not shown to be finite"
 
 
 def _formulas(system: TransitionSystem) -> Iterator[tuple[Term, str]]:
