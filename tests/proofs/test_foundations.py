@@ -282,6 +282,17 @@ def test_it_is_not_shown_finite(members: Term) -> None:
     assert not is_finite(members, (owner,))
 
 
+def test_sets_in_maps_of_maps_are_sets() -> None:
+    deep = state("deep", MapSort.of(HASH, MapSort.of(REQUEST, SetSort.of(INPUT))))
+    assert holds_sets(deep)
+    assert not holds_sets(since)
+    assert is_finite(
+        deep.put(some_hash, mapof(REQUEST, lambda q: setof(INPUT, lambda j: held.has(j))))
+    )
+    everything = mapof(REQUEST, lambda q: setof(INPUT, lambda j: ~held.has(j)))
+    assert not is_finite(deep.put(some_hash, everything))
+
+
 def test_without_positions_the_inputs_of_a_request_may_be_infinitely_many() -> None:
     mine = setof(INPUT, lambda j: owner(j) == some_request)
     assert not is_finite(mine)

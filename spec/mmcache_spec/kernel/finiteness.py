@@ -42,9 +42,9 @@ Variables = frozenset[Symbol]
 def holds_sets(term: Term) -> bool:
     """Whether the term is a set, or a map to sets: what `is_finite` may be asked about."""
     sort = term.sort
-    return isinstance(sort, SetSort) or (
-        isinstance(sort, MapSort) and isinstance(sort.value, SetSort)
-    )
+    while isinstance(sort, MapSort):
+        sort = sort.value
+    return isinstance(sort, SetSort)
 
 
 def is_finite(term: Term, few: Few = ()) -> bool:
