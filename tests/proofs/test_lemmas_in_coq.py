@@ -260,24 +260,35 @@ def test_without_coq_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch, tmp_pat
     )
 
 
+def _stand_ins(folder: Path, coqc: str, coqchk: str = "exit 0") -> None:
+    for name, script in (("coqc", coqc), ("coqchk", coqchk)):
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+
+
 def test_a_coq_that_is_killed_proves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "coqc").write_text("#!/bin/sh\nkill -9 $$\n")
-    (tmp_path / "coqc").chmod(0o755)
+    _stand_ins(tmp_path, "kill -9 $$")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    with pytest.raises(CoqFailed, match="killed by signal 9 at FiniteSets"):
+    with pytest.raises(CoqFailed, match="coqc was killed by signal 9 at FiniteSets"):
         coq_problems(Theories(FOLDER, THEORIES, generated_files()))
 
 
 def test_a_coq_that_says_nothing_proves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "coqc").write_text("#!/bin/sh\nexit 0\n")
-    (tmp_path / "coqc").chmod(0o755)
+    _stand_ins(tmp_path, "exit 0")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     (problem,) = coq_problems(Theories(FOLDER, THEORIES, generated_files()))
     assert problem.startswith("the theorems rest on assumptions")
+
+
+def test_what_coqchk_refuses_is_not_proved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _stand_ins(tmp_path, "echo Closed under the global context", "echo no >&2; exit 1")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    problems = coq_problems(Theories(FOLDER, THEORIES, generated_files()))
+    assert problems == ["coqchk refuses what coqc has made:\nno"]
 
 
 # --- the command -------------------------------------------------------------------------------
@@ -290,8 +301,7 @@ def test_the_command_says_how_to_mend_a_drift(
     monkeypatch.setenv("PATH", str(tmp_path))
     said = CliRunner().invoke(lemmas_command, ["--check", str(theories.folder)])
     assert said.exit_code == 3
-    (tmp_path / "coqc").write_text("#!/bin/sh\necho Closed under the global context\n")
-    (tmp_path / "coqc").chmod(0o755)
+    _stand_ins(tmp_path, "echo Closed under the global context")
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     said = CliRunner().invoke(lemmas_command, ["--check", str(theories.folder)])
     assert said.exit_code == 1
@@ -302,8 +312,7 @@ def test_the_command_says_which_theory_is_missing(
     theories: Theories, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (theories.folder / "Proofs.v").unlink()
-    (tmp_path / "coqc").write_text("#!/bin/sh\nexit 0\n")
-    (tmp_path / "coqc").chmod(0o755)
+    _stand_ins(tmp_path, "exit 0")
     monkeypatch.setenv("PATH", str(tmp_path))
     said = CliRunner().invoke(lemmas_command, ["--check", str(theories.folder)])
     assert said.exit_code == 2

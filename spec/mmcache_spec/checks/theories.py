@@ -21,11 +21,11 @@ CLOSED = "Closed under the global context"
 
 
 class NoCoq(Exception):
-    """There is no `coqc` to ask."""
+    """There is no `coqc`, or no `coqchk`, to ask."""
 
 
 class CoqFailed(Exception):
-    """`coqc` neither accepted nor refused a theory."""
+    """A program of Coq neither accepted nor refused a theory."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,15 @@ def drifted(theories: Theories) -> list[Path]:
 def coq_problems(theories: Theories) -> list[str]:
     """What Coq has against the theories; nothing means that every theorem is proved.
 
-    The generated theories are compiled as generated, whatever the files say.
+    The generated theories are compiled as generated, whatever the files say. What `coqc` has made
+    is checked once more by `coqchk`, a program of its own; the library of Coq is not.
 
     Raises:
-        NoCoq: There is no `coqc`.
+        NoCoq: One of the two programs is not installed.
         CoqFailed: It was killed, or took too long.
         OSError: A theory cannot be read.
     """
-    coqc = shutil.which("coqc")
-    if coqc is None:
-        raise NoCoq("coqc is not installed; Debian and Ubuntu have it in the package coq")
+    coqc, coqchk = map(_found, ("coqc", "coqchk"))
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         for theory in theories.order:
@@ -72,21 +71,32 @@ def coq_problems(theories: Theories) -> list[str]:
             (work / f"{theory}.v").write_text(text, "utf-8")
         said = ""
         for theory in theories.order:
-            run = _compiled(coqc, work, theory)
+            run = _run([coqc, "-q", "-R", ".", LIBRARY, f"{theory}.v"], work)
             if run.returncode != 0:
                 return [f"{theory}.v is refused:\n{run.stderr.strip()}"]
             said = run.stdout.strip()
+        ours = [word for theory in theories.order for word in ("-norec", f"{LIBRARY}.{theory}")]
+        run = _run([coqchk, "-silent", "-R", ".", LIBRARY, *ours], work)
+        if run.returncode != 0:
+            return [f"coqchk refuses what coqc has made:\n{run.stderr.strip()}"]
     return [] if said == CLOSED else [f"the theorems rest on assumptions:\n{said}"]
 
 
-def _compiled(coqc: str, work: Path, theory: str) -> subprocess.CompletedProcess[str]:
-    command = [coqc, "-q", "-R", ".", LIBRARY, f"{theory}.v"]
+def _found(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise NoCoq(f"{name} is not installed; Debian and Ubuntu have it in the package coq")
+    return path
+
+
+def _run(command: list[str], work: Path) -> subprocess.CompletedProcess[str]:
+    name = Path(command[0]).name
     try:
         run = subprocess.run(
             command, cwd=work, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise CoqFailed(f"coqc took more than {TIMEOUT_S} s for {theory}.v") from None
+        raise CoqFailed(f"{name} took more than {TIMEOUT_S} s for {command[-1]}") from None
     if run.returncode < 0:
-        raise CoqFailed(f"coqc was killed by signal {-run.returncode} at {theory}.v")
+        raise CoqFailed(f"{name} was killed by signal {-run.returncode} at {command[-1]}")
     return run
