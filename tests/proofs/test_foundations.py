@@ -20,7 +20,7 @@ from mmcache_spec.evaluate.text import formula
 from mmcache_spec.evaluate.unbounded import Unbounded
 from mmcache_spec.kernel import finiteness
 from mmcache_spec.kernel.finiteness import holds_sets, is_finite, not_shown_finite
-from mmcache_spec.kernel.lemmas import has_first, monotone
+from mmcache_spec.kernel.lemmas import has_earliest, has_first, monotone
 from mmcache_spec.kernel.system import Action, Invariant, TransitionSystem
 from mmcache_spec.kernel.terms import (
     BOOL,
@@ -153,6 +153,17 @@ def test_a_lemma_about_all_hashes_is_told() -> None:
         lemmas = {**call.lemmas, "eviction_never_runs_dry": (lemma,)}
         told = unfounded(_changed(system, call, replace(call, lemmas=lemmas)))
         assert f"ledger: a lemma {lemma.schema.name}" in [u.where for u in told]
+
+
+def test_the_earliest_of_infinitely_many_needs_keys_that_are_not_negative() -> None:
+    system = SPECIFIED.systems[0]
+    call = system.action("can_allocate")
+    age = Function("age", HASH, INT)
+    for key, expected in ((size, []), (age, ["age(x)"])):
+        lemma = has_earliest(HASH, lambda h: ~cached.has(h), key)
+        lemmas = {**call.lemmas, "eviction_never_runs_dry": (lemma,)}
+        told = unfounded(_changed(system, call, replace(call, lemmas=lemmas)))
+        assert [formula(u.about) for u in told] == expected
 
 
 # --- the axioms --------------------------------------------------------------------------------

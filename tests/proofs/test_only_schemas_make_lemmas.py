@@ -14,6 +14,7 @@ from mmcache_spec.kernel import schemas
 from mmcache_spec.kernel.lemmas import (
     Lemma,
     for_every,
+    has_earliest,
     has_first,
     has_least,
     insertion,
@@ -274,6 +275,8 @@ def test_a_lemma_lists_what_must_be_finite_and_what_not_negative() -> None:
     (where,) = first.finite
     assert where.sort == SetSort.of(HASH)
     assert first.weights == ()
+    earliest = has_earliest(HASH, lambda x: ~cached.has(x), age)
+    assert (earliest.finite, earliest.weights) == ((), (age,))
 
 
 # --- and this is what the proofs are given -----------------------------------------------------
