@@ -107,8 +107,9 @@ SET_EFFECTS = [
 def test_every_effect_that_makes_an_infinite_set_is_told() -> None:
     """Of every set that an action changes: its complement, and more than all of it."""
     tried = 0
+    few_of = {system.name: few_for_each_value(system) for system in SPECIFIED.systems}
     for system, action, k in SET_EFFECTS:
-        few = few_for_each_value(system) if k == 0 else ()
+        few = few_of[system.name]
         variable, value = action.effect[k]
         for infinite in (_complement(value), value.union(_complement(variable))):
             effect = (*action.effect[:k], (variable, infinite), *action.effect[k + 1 :])
