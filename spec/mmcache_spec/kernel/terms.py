@@ -27,6 +27,7 @@ __all__ = [
     "Sort",
     "Symbol",
     "Term",
+    "after",
     "all_of",
     "alpha_form",
     "any_of",
@@ -43,6 +44,7 @@ __all__ = [
     "parameter",
     "replaced",
     "result",
+    "same_value",
     "setof",
     "state",
     "subterms",
@@ -391,6 +393,20 @@ def replaced(term: Term, find: Callable[[Symbol], Term | None]) -> Term:
             same = body is term.body and value is term.value
             return term if same else replace(term, body=body, value=value)
     return term
+
+
+def after(term: Term) -> Term:
+    """The same of the state after the action."""
+    return replaced(term, lambda s: s.next if s.role in ("state", "ghost") else None)
+
+
+def same_value(one: Term, two: Term) -> Term:
+    """Equality of two terms of one sort; of sets and maps, written out element by element."""
+    if isinstance(one.sort, SetSort):
+        return one.same_elements(two)
+    if isinstance(one.sort, MapSort):
+        return forall(one.sort.key, lambda k: one[k] == two[k])
+    return one == two
 
 
 def unnamed(term: Term) -> Term:
