@@ -19,6 +19,7 @@ from functools import lru_cache
 
 import z3
 
+from ..evaluate.unbounded import Unbounded
 from ..kernel.lemmas import Lemma, measure_instances, monotone
 from ..kernel.system import Action, Scope, TransitionSystem
 from ..kernel.terms import (
@@ -32,7 +33,6 @@ from ..kernel.terms import (
     same_value,
     subterms,
 )
-from ..translate.unbounded import Unbounded
 from .induction import Verdict, unsatisfiable
 from .two_answers import ALLOWED, ANSWER, COPIES, Copy, Difference, Question, difference
 
@@ -224,4 +224,3 @@ def _agreement(what: str, question: Question, view: _View) -> Term:
 def _hidden_in(term: Term, system: TransitionSystem) -> bool:
     symbols = (t for t in subterms(term) if isinstance(t, Symbol))
     return any(s.role == "state" and s.name not in system.observed for s in symbols)
-

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import z3
 
-from ..interpreter import Call, Interpreter, State, Step, World
+from ..evaluate.finite import Finite, Names, negation
+from ..evaluate.interpreter import Call, Interpreter, State, Step, World
 from ..kernel.system import Action, Scope, TransitionSystem
 from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort, Symbol, Term
-from ..translate.finite import Finite, Names, negation
 from .bounded import Disagreement, NoVerdict
 from .unrolling import read_value, read_world
 
@@ -269,7 +269,9 @@ def _confirm(found: Difference) -> None:
     """Raise `Disagreement` unless the interpreter finds the same two designs to be right."""
     system = _clauses(found.question.system)
     interpreter = Interpreter(system, found.world)
-    outside = [i.name for s in found.starts for i in system.invariants if not interpreter.holds(i, s)]
+    outside = [
+        i.name for s in found.starts for i in system.invariants if not interpreter.holds(i, s)
+    ]
     if outside:
         raise Disagreement(f"{found.question.label}: the interpreter denies {outside}")
     for step in found.steps:

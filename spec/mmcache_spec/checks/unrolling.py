@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import z3
 
-from ..interpreter import Call, World
+from ..evaluate.finite import Finite, Names, conjunction, disjunction, negation
+from ..evaluate.interpreter import Call, World
 from ..kernel.goals import ANY, Goal
 from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort
-from ..translate.finite import Finite, Names, conjunction, disjunction, negation
 
 __all__ = ["Pin", "Start", "Unrolling", "read_value", "read_world"]
 
@@ -305,7 +305,9 @@ class Unrolling:
             (name,) = (n for n, f in moment.fires.items() if read_value(model, f, BOOL))
             given = moment.arguments[name]
             action = self.system.action(name)
-            arguments = {p.name: read_value(model, given[p.name], p.sort) for p in action.parameters}
+            arguments = {
+                p.name: read_value(model, given[p.name], p.sort) for p in action.parameters
+            }
             calls.append(Call(name, arguments))
         return calls
 

@@ -623,9 +623,7 @@ FREEDOMS = {
 }
 
 UNIQUENESS = {
-    "can_allocate": (
-        for_every(HASH, lambda k: monotone(seen_to_go, older_than(k), size)),
-    ),
+    "can_allocate": (for_every(HASH, lambda k: monotone(seen_to_go, older_than(k), size)),),
 }
 """Whatever is evicted, all of it older than `k`, is no more than everything that is older."""
 

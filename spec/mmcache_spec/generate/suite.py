@@ -1,0 +1,75 @@
+"""The conformance vectors: shortest counterexamples and witnesses, with the specified answers.
+
+What a vector expects is what `specified` answers to its calls, by the interpreter; what it kills
+are the variants that answer otherwise. No implementation is asked for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from mmcache_vectors.manager import Vector
+
+from .counterexamples import counterexamples
+from .draft import content, contents, distinct
+from .managers import MANAGERS, specified, system_name, wrong_ledgers
+from .mutants import against_survivors
+from .witnesses import scripted, witnesses
+from .worth import kills, least_cover, reached
+
+__all__ = ["Suite", "generate"]
+
+
+SMOKE = 20
+"""The most vectors of the smallest size of the suite."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Vectors by id; the ids of the small size; and what each vector reaches and kills."""
+
+    vectors: dict[str, Vector]
+    smoke: list[str]
+    strengths: dict[str, list[str]]
+
+
+def generate(executor: Executor) -> Suite:
+    """The standard suite. Searches run in parallel; the result does not depend on how.
+
+    The counterexamples of the variants are kept, and the witnesses that a clause is put to the test
+    by. Of the others, and of the traces that tell a mutant from `specified`, as many as it takes to
+    reach every goal and to kill every mutant that is not listed as equivalent.
+    """
+    jobs = [executor.submit(counterexamples, v.name) for v in wrong_ledgers()]
+    failing = distinct(draft for job in jobs for draft in job.result())
+    jobs = [executor.submit(witnesses, name) for name in MANAGERS]
+    found = distinct(draft for job in jobs for draft in job.result())
+    found = {key: v for key, v in found.items() if content(v) not in contents(failing)}
+    candidates = {**failing, **found, **scripted()}
+    for name in MANAGERS:
+        candidates |= against_survivors(specified(name), candidates, executor)
+    strengths = dict(strengths_of(candidates, executor))
+    named = (key for key, vector in candidates.items() if vector.clauses)
+    standard = least_cover(strengths, kept=sorted(named))
+    smoke = least_cover({k: set(candidates[k].kills) for k in standard}, most=SMOKE)
+    return Suite(
+        {key: candidates[key] for key in standard},
+        smoke,
+        {key: sorted(strengths[key]) for key in standard},
+    )
+
+
+def strengths_of(vectors: dict[str, Vector], executor: Executor) -> Iterator[tuple[str, set[str]]]:
+    keys = sorted(vectors)
+    found = executor.map(strength_of, (vectors[k] for k in keys), chunksize=4)
+    yield from zip(keys, found, strict=True)
+
+
+def strength_of(vector: Vector) -> set[str]:
+    """The names of the goals, variants and mutants that the vector is good for."""
+    system = specified(system_name(vector.manager))
+    goals = {f"goal {name}" for name in reached(system, vector)}
+    killed = {f"mutant {name}" for name in kills(system, vector)}
+    return {f"{system.name}: {name}" for name in goals | killed} | set(vector.kills)
