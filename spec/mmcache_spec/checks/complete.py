@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import z3
 
@@ -36,7 +36,16 @@ from ..kernel.terms import (
 from .induction import Verdict, unsatisfiable
 from .two_answers import ALLOWED, ANSWER, COPIES, Copy, Difference, Question, difference
 
-__all__ = ["Answer", "decide", "lemmas", "query", "questions"]
+__all__ = [
+    "Answer",
+    "claims",
+    "decide",
+    "equal_totals",
+    "lemmas",
+    "query",
+    "questions",
+    "totals",
+]
 
 
 @dataclass(frozen=True)
@@ -79,146 +88,131 @@ def decide(question: Question, scope: Scope) -> Answer:
 # --- any number of elements --------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _View:
-    """How the two copies see the symbols of one system: what they share, and what each has."""
-
-    system: TransitionSystem
-    action: Action | None
-    known_after: frozenset[str]
-    """The observables of which it is known already that they are the same after the call."""
-    answers_known: bool
-
-    @property
-    def _before(self) -> frozenset[str]:
-        return self.system.observed if self.action is not None else frozenset()
-
-    @property
-    def _after(self) -> frozenset[str]:
-        seen = self.system.observables
-        plain = (seen[name] for name in self.known_after)
-        return frozenset(t.name for t in plain if isinstance(t, Symbol))
-
-    def symbol(self, copy: Copy, symbol: Symbol) -> Symbol | None:
-        """The symbol for this copy of a design, where it is not shared."""
-        if symbol.role == "next" and symbol.name in self._kept_record:
-            return replace(symbol, role="ghost")
-        own = {
-            "state": symbol.name not in self._before,
-            "next": symbol.name not in self._after,
-            "result": not self.answers_known,
-        }
-        return replace(symbol, name=f"{symbol.name}#{copy}") if own.get(symbol.role) else None
-
-    @property
-    def _kept_record(self) -> frozenset[str]:
-        """The lines of the record that this call leaves as they are."""
-        if self.action is None:
-            return frozenset()
-        name = self.action.name
-        return frozenset(m.variable.name for m in self.system.monitors if name not in m.updates)
-
-    def term(self, copy: Copy, term: Term) -> Term:
-        return replaced(term, lambda s: self.symbol(copy, s))
-
-    def lemma(self, copy: Copy, lemma: Lemma) -> Lemma:
-        return lemma.renamed(lambda s: self.symbol(copy, s))
-
-
 def query(question: Question) -> list[z3.BoolRef]:
     """Assertions that are unsatisfiable exactly if the question has one answer."""
-    view = _view(question)
-    claimed = _claims(question)
-    assumed = [axiom.formula for axiom in question.system.axioms]
-    assumed += [view.term(copy, claim) for copy in COPIES for claim in claimed]
-    assumed += _agreements(question, view)
-    goal = _agreement(question.what, question, view)
-    assumed += [lemma.formula for lemma in lemmas(question)]
-    return _translation(question.system).assertions([*assumed, ~goal])
+    call = _call(question)
+    known = _known(question)
+    goal = _agreement(question, question.what)
+    facts = [lemma.formula for lemma in lemmas(question)]
+    return _translation(question.system).assertions([*call.assumed, *known, *facts, ~goal])
 
 
-def lemmas(question: Question) -> Iterator[Lemma]:
+def lemmas(question: Question) -> tuple[Lemma, ...]:
     """Facts about finite sets: of each copy, and that equal sets have equal totals."""
-    view, claimed = _view(question), _claims(question)
-    for copy in COPIES:
-        yield from measure_instances(view.term(copy, claim) for claim in claimed)
-        if question.action is not None:
-            for lemma in question.system.uniqueness.get(question.action.name, ()):
-                yield view.lemma(copy, lemma)
-    for term in (t for claim in claimed for t in _totals(claim)):
-        one, two = (view.term(copy, term.args[0]) for copy in COPIES)
-        if one is not two and term.function is not None:
-            yield monotone(one, two, term.function)
-            yield monotone(two, one, term.function)
+    return _call(question).facts
 
 
-def _totals(term: Term) -> Iterator[Op]:
-    """The sums of a formula; those of bound elements, as the model has it, in `uniqueness`."""
-    for t in subterms(term):
-        if isinstance(t, Op) and t.name == "total" and not _is_open(t):
-            yield t
+@dataclass(frozen=True)
+class _Call:
+    """One call of two designs, whatever is asked about it."""
+
+    assumed: tuple[Term, ...]
+    facts: tuple[Lemma, ...]
 
 
-def _is_open(term: Term) -> bool:
-    return bool(alpha_form(term)[1])
+def _call(question: Question) -> _Call:
+    name = None if question.action is None else question.action.name
+    return _prepared(question.system, name, question.what == ALLOWED)
+
+
+@lru_cache(maxsize=64)
+def _prepared(system: TransitionSystem, name: str | None, only_before: bool) -> _Call:
+    action = None if name is None else system.action(name)
+    claimed = claims(system, action, only_before=only_before)
+    copies = [[_copied(c, system, action, claim) for claim in claimed] for c in COPIES]
+    axioms = (axiom.formula for axiom in system.axioms)
+    facts = [lemma for claims in copies for lemma in measure_instances(claims)]
+    for lemma in system.uniqueness.get(name or "", ()):
+        facts += [lemma.renamed(partial(_symbol, copy, system, action)) for copy in COPIES]
+    for one, two in zip(*(map(totals, claims) for claims in copies), strict=True):
+        for a, b in zip(one, two, strict=True):
+            facts += [] if a is b else equal_totals(a, b)
+    return _Call((*axioms, *(claim for claims in copies for claim in claims)), tuple(facts))
+
+
+def claims(
+    system: TransitionSystem, action: Action | None, *, only_before: bool = False
+) -> list[Term]:
+    """All that is known of one design: its clauses, and the record that is kept of it."""
+    clauses = [i.formula for i in system.invariants if i.clause is not None]
+    if action is None:
+        first = (m.variable.next == m.init for m in system.monitors)
+        return [*map(after, clauses), *first]
+    if only_before:
+        return clauses
+    own = (p.formula for p in system.action_properties if p.action == action.name and p.clause)
+    record = (m.variable.next == m.updates.get(action.name, m.variable) for m in system.monitors)
+    return [*clauses, *action.guard.values(), *own, *map(after, clauses), *record]
+
+
+def _copied(copy: Copy, system: TransitionSystem, action: Action | None, term: Term) -> Term:
+    return replaced(term, partial(_symbol, copy, system, action))
+
+
+def _symbol(
+    copy: Copy, system: TransitionSystem, action: Action | None, symbol: Symbol
+) -> Symbol | None:
+    """The symbol for one of the two designs; None where they share it.
+
+    They share the world, the call, the record up to now, and what was seen up to now.
+    """
+    shared = symbol.role == "state" and action is not None and symbol.name in system.observed
+    if shared or symbol.role not in ("state", "next", "result"):
+        return None
+    return replace(symbol, name=f"{symbol.name}#{copy}")
+
+
+def _known(question: Question) -> list[Term]:
+    """What the two have in common already: what was seen before, and what was asked before."""
+    seen = list(question.system.observables)
+    known = []
+    if question.action is not None:
+        hidden = [n for n in seen if not isinstance(question.system.observables[n], Symbol)]
+        known += [_same(question, question.system.observables[name]) for name in hidden]
+    if question.what in seen:
+        before = seen[: seen.index(question.what)]
+        known += [_agreement(question, name) for name in before]
+        if question.action is not None and question.action.returns is not None:
+            known.append(_agreement(question, ANSWER))
+    return known
+
+
+def _agreement(question: Question, what: str) -> Term:
+    """The two agree on this."""
+    action = question.action
+    if what == ALLOWED:
+        assert action is not None
+        return _same(question, action.enabled)
+    if what == ANSWER:
+        assert action is not None
+        assert action.returns is not None
+        return _same(question, result(action.returns.sort))
+    return _same(question, after(question.system.observables[what]))
+
+
+def _same(question: Question, term: Term) -> Term:
+    one, two = (_copied(c, question.system, question.action, term) for c in COPIES)
+    return same_value(one, two)
+
+
+def totals(term: Term) -> list[Op]:
+    """The sums in a formula, but for those over a bound variable."""
+    sums = (t for t in subterms(term) if isinstance(t, Op) and t.name == "total")
+    return [t for t in sums if not alpha_form(t)[1]]
+
+
+def equal_totals(one: Term, two: Term) -> Iterator[Lemma]:
+    """Sets that hold each other have the same total."""
+    assert isinstance(one, Op)
+    assert isinstance(two, Op)
+    assert one.function is not None
+    yield monotone(one.args[0], two.args[0], one.function)
+    yield monotone(two.args[0], one.args[0], one.function)
 
 
 @lru_cache(maxsize=4)
 def _translation(system: TransitionSystem) -> Unbounded:
     return Unbounded()
-
-
-def _view(question: Question) -> _View:
-    seen = list(question.system.observables)
-    before = seen[: seen.index(question.what)] if question.what in seen else ()
-    return _View(
-        question.system,
-        question.action,
-        frozenset(before),
-        answers_known=question.what in seen,
-    )
-
-
-def _claims(question: Question) -> list[Term]:
-    """All that is known of one design: its clauses, and the record that is kept of it."""
-    system, action = question.system, question.action
-    clauses = [i.formula for i in system.invariants if i.clause is not None]
-    if action is None:
-        first = [m.variable.next == m.init for m in system.monitors]
-        return [*map(after, clauses), *first]
-    own = [p.formula for p in system.action_properties if p.action == action.name and p.clause]
-    record = [
-        m.variable.next == m.updates[action.name]
-        for m in system.monitors
-        if action.name in m.updates
-    ]
-    if question.what == ALLOWED:
-        return clauses
-    return [*clauses, *action.guard.values(), *own, *map(after, clauses), *record]
-
-
-def _agreements(question: Question, view: _View) -> list[Term]:
-    """What was seen before is the same of both, and what is known of it after the call."""
-    found = []
-    for name, term in question.system.observables.items():
-        if question.action is not None and not isinstance(term, Symbol):
-            found.append(same_value(*(view.term(copy, term) for copy in COPIES)))
-        if name in view.known_after and not isinstance(term, Symbol):
-            found.append(same_value(*(view.term(copy, after(term)) for copy in COPIES)))
-    return found
-
-
-def _agreement(what: str, question: Question, view: _View) -> Term:
-    action = question.action
-    if what == ALLOWED:
-        assert action is not None
-        term = action.enabled
-    elif what == ANSWER:
-        assert action is not None and action.returns is not None
-        term = result(action.returns.sort)
-    else:
-        term = after(question.system.observables[what])
-    return same_value(*(view.term(copy, term) for copy in COPIES))
 
 
 def _hidden_in(term: Term, system: TransitionSystem) -> bool:
