@@ -10,12 +10,14 @@ import z3
 
 from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import Term
+from . import complete
 from .bounded import Trace
+from .complete import Answer
 from .foundations import Unfounded, unfounded
 from .induction import Outcome, Verdict, decide, obligations
 from .vacuity import false_lemmas, reachability
 
-__all__ = ["Proof", "Share", "check_vacuity", "prove", "solver_version"]
+__all__ = ["Proof", "Share", "check_vacuity", "prove", "prove_complete", "solver_version"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Proof:
     seconds: float
     unfounded: tuple[Unfounded, ...] = ()
     """What the lemmas take for granted of sets and weights, and is not shown."""
+    answers: tuple[Answer, ...] = ()
+    """What the clauses determine: see `checks.complete`."""
 
     @classmethod
     def merged(cls, proofs: Iterable[Proof], seconds: float) -> Proof:
@@ -40,6 +44,7 @@ class Proof:
             tuple(lemma for p in parts for lemma in p.false_lemmas),
             seconds,
             tuple(thing for p in parts for thing in p.unfounded),
+            tuple(answer for p in parts for answer in p.answers),
         )
 
     @property
@@ -48,9 +53,15 @@ class Proof:
         verdicts = {o.verdict for o in self.outcomes}
         if "refuted" in verdicts:
             return "refuted"
-        if "unknown" in verdicts or self.unreachable or self.false_lemmas or self.unfounded:
+        in_doubt = self.unreachable or self.false_lemmas or self.unfounded or self.undetermined
+        if "unknown" in verdicts or in_doubt:
             return "unknown"
         return "proved"
+
+    @property
+    def undetermined(self) -> tuple[Answer, ...]:
+        """What is not shown to be determined by the clauses."""
+        return tuple(a for a in self.answers if a.verdict != "proved")
 
     @property
     def unreachable(self) -> tuple[str, ...]:
@@ -87,6 +98,13 @@ def prove(system: TransitionSystem, scope: Scope, share: Share = WHOLE) -> Proof
     mine = [o for k, o in enumerate(obligations(system)) if k % share.of == share.part]
     outcomes = tuple(decide(obligation, scope) for obligation in mine)
     return Proof(outcomes, {}, (), time.perf_counter() - started)
+
+
+def prove_complete(system: TransitionSystem, scope: Scope) -> Proof:
+    """Decide what the clauses determine, with differences from within the scope."""
+    started = time.perf_counter()
+    answers = tuple(complete.decide(q, scope) for q in complete.questions(system))
+    return Proof((), {}, (), time.perf_counter() - started, answers=answers)
 
 
 def check_vacuity(system: TransitionSystem, scope: Scope, wider: Scope) -> Proof:

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Annotated, Any, Generic, ParamSpec, final, get_type_hints
 
 from .places import Answer, Places, always_the_same
-from .terms import BOOL, INT, Binder, Function, MapSort, Op, SetSort, Sort, Symbol, Term
+from .terms import BOOL, INT, Binder, Function, MapSort, Op, SetSort, Sort, Symbol, Term, replaced
 
 __all__ = [
     "ANYTHING",
@@ -94,6 +94,29 @@ class Lemma:
         object.__setattr__(self, "formula", application.formula)
         object.__setattr__(self, "finite", tuple(application.finite))
         object.__setattr__(self, "weights", tuple(application.weights))
+
+    def renamed(self, find: Callable[[Symbol], Symbol | None]) -> Lemma:
+        """The same instance, of other symbols of the same sorts.
+
+        A statement that is proved of anything holds of it under other names, so this needs no
+        comparison; the sets that must be finite are renamed with it.
+
+        Raises:
+            TypeError: A symbol is renamed to one of another sort.
+        """
+
+        def checked(symbol: Symbol) -> Symbol | None:
+            other = find(symbol)
+            if other is not None and other.sort != symbol.sort:
+                raise TypeError(f"{symbol.name} is a {symbol.sort}, not a {other.sort}")
+            return other
+
+        other = object.__new__(Lemma)
+        object.__setattr__(other, "schema", self.schema)
+        object.__setattr__(other, "formula", replaced(self.formula, checked))
+        object.__setattr__(other, "finite", tuple(replaced(t, checked) for t in self.finite))
+        object.__setattr__(other, "weights", self.weights)
+        return other
 
 
 def lemma_of(thing: object) -> Lemma:
