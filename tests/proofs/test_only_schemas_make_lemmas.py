@@ -38,6 +38,7 @@ from mmcache_spec.kernel.terms import (
     forall,
     setof,
     state,
+    subterms,
     total,
 )
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
@@ -77,6 +78,31 @@ def test_a_copy_of_a_lemma_says_the_same() -> None:
     assert copy.copy(lemma).formula is lemma.formula
     unpickled = pickle.loads(pickle.dumps(lemma))
     assert unpickled.schema is lemma.schema
+
+
+def test_a_lemma_under_other_names_is_the_same_of_other_sets() -> None:
+    other = state("other cached", SetSort.of(HASH))
+    lemma = monotone(_until(Symbol(HASH, "k", "parameter")), freed, size)
+    renamed = lemma.renamed(lambda s: other if s is cached else None)
+    assert renamed.schema is lemma.schema
+    assert renamed.weights == lemma.weights
+    for before, after in zip(lemma.finite, renamed.finite, strict=True):
+        assert (other in set(subterms(after))) == (cached in set(subterms(before)))
+        assert cached not in set(subterms(after))
+    assert cached not in set(subterms(renamed.formula))
+
+
+def test_a_lemma_is_not_renamed_into_another_sort_or_under_a_quantifier() -> None:
+    lemma = has_first(HASH, lambda x: cached.has(x), age)
+    assert isinstance(lemma.formula, Op)
+    bound = [s for s in subterms(lemma.formula) if isinstance(s, Symbol) and s.role == "bound"]
+    with pytest.raises(TypeError, match="is a Set"):
+        lemma.renamed(lambda s: since if s is cached else None)
+    with pytest.raises(TypeError, match="one of them is bound"):
+        lemma.renamed(lambda s: bound[0] if s is bound[-1] else None)
+    quantified = Symbol(SetSort.of(HASH), "any", "bound")
+    with pytest.raises(TypeError, match="one of them is bound"):
+        lemma.renamed(lambda s: quantified if s is cached else None)
 
 
 def test_no_class_poses_as_a_lemma() -> None:

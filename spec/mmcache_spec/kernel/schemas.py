@@ -102,13 +102,15 @@ class Lemma:
         comparison; the sets that must be finite are renamed with it.
 
         Raises:
-            TypeError: A symbol is renamed to one of another sort.
+            TypeError: A symbol is renamed to one of another sort, or one of the two is bound.
         """
 
         def checked(symbol: Symbol) -> Symbol | None:
             other = find(symbol)
             if other is not None and other.sort != symbol.sort:
                 raise TypeError(f"{symbol.name} is a {symbol.sort}, not a {other.sort}")
+            if other is not None and "bound" in (symbol.role, other.role):
+                raise TypeError(f"{symbol.name} as {other.name}: one of them is bound")
             return other
 
         other = object.__new__(Lemma)
