@@ -160,6 +160,13 @@ def test_a_lemma_about_all_hashes_is_told() -> None:
         assert f"ledger: a lemma {lemma.schema.name}" in [u.where for u in told]
 
 
+def test_a_lemma_of_completeness_about_all_hashes_is_told() -> None:
+    system = SPECIFIED.systems[0]
+    others = setof(HASH, lambda h: ~cached.has(h))
+    wrong = replace(system, uniqueness={"can_allocate": (monotone(cached, others, size),)})
+    assert "ledger: a lemma monotone" in [u.where for u in unfounded(wrong)]
+
+
 def test_the_earliest_of_infinitely_many_needs_keys_that_are_not_negative() -> None:
     system = SPECIFIED.systems[0]
     call = system.action("can_allocate")

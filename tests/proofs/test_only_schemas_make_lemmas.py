@@ -118,6 +118,10 @@ def _in_an_invariant(thing: object) -> object:
     return Invariant("x", TRUE, lemmas=(thing,))  # type: ignore[arg-type]
 
 
+def _for_uniqueness(thing: object) -> object:
+    return replace(SPECIFIED.systems[0], uniqueness={"a": (thing,)})  # type: ignore[dict-item]
+
+
 def _as_a_fact(thing: object) -> object:
     return has_least(cached, since, lambda x: thing)  # type: ignore[arg-type,return-value]
 
@@ -126,7 +130,9 @@ def _for_every(thing: object) -> object:
     return for_every(HASH, lambda k: thing)  # type: ignore[arg-type,return-value]
 
 
-@pytest.mark.parametrize("use", [_in_an_action, _in_an_invariant, _as_a_fact, _for_every])
+@pytest.mark.parametrize(
+    "use", [_in_an_action, _in_an_invariant, _for_uniqueness, _as_a_fact, _for_every]
+)
 @pytest.mark.parametrize("thing", [Axiom("x", FALSE), Invariant("x", FALSE), FALSE, None])
 def test_what_has_a_formula_is_not_yet_a_lemma(
     use: Callable[[object], object], thing: object
