@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..exits import ExitCode
-from .options import json_option, print_document
+from .options import json_option, print_document, usage_errors
 
 if TYPE_CHECKING:
     from ..exhaust.search import Exhausted, Progress
@@ -28,7 +27,6 @@ __all__ = ["exhaust"]
 @click.option("--capacity", type=click.IntRange(0), default=6, show_default=True)
 @click.option("--sizes", help="Of the hashes, such as 1,2,3,2 (which is the default for four).")
 @click.option("--encoder-decoder", is_flag=True, help="The manager for encoder-decoder models.")
-@click.option("--processes", type=click.IntRange(1), help="Default: one a core.")
 @click.option(
     "--max-states",
     type=click.IntRange(1),
@@ -47,7 +45,6 @@ def exhaust(
     capacity: int,
     sizes: str | None,
     encoder_decoder: bool,
-    processes: int | None,
     max_states: int,
     as_json: bool,
 ) -> None:
@@ -61,7 +58,7 @@ def exhaust(
     command cannot be understood, 3 if the target could not be started or
     the search was given up.
     """
-    from ..errors import TargetError, TargetNameError
+    from ..errors import TargetError
     from ..exhaust.search import exhaust as search
     from ..exhaust.world import Scope
 
@@ -74,16 +71,12 @@ def exhaust(
         _sizes(sizes, hashes),
     )
     try:
-        with _progress(not as_json) as tell, contextlib.redirect_stdout(sys.stderr):
-            found = search(
-                target,
-                scope,
-                processes=processes or os.cpu_count() or 1,
-                max_states=max_states,
-                tell=tell,
-            )
-    except TargetNameError as error:
-        raise click.UsageError(str(error)) from None
+        with (
+            usage_errors(),
+            _progress(not as_json) as on_progress,
+            contextlib.redirect_stdout(sys.stderr),
+        ):
+            found = search(target, scope, max_states=max_states, on_progress=on_progress)
     except TargetError as error:
         click.echo(f"{target} could not be exhausted: {error}", err=True)
         context.exit(ExitCode.COULD_NOT)
@@ -91,14 +84,7 @@ def exhaust(
         print_document(found)
     else:
         click.echo("\n".join(_report(found, scope)))
-    context.exit(_exit_code(found))
-
-
-def _exit_code(found: Exhausted) -> ExitCode:
-    if found.disagreement is not None:
-        return ExitCode.FAILED
-    complete = not found.bounded and found.spec_states == found.spec_states_expected
-    return ExitCode.OK if complete else ExitCode.COULD_NOT
+    context.exit(found.exit_code)
 
 
 def _sizes(text: str | None, hashes: int) -> tuple[int, ...]:
@@ -129,14 +115,14 @@ def _progress(wanted: bool) -> Iterator[Callable[[Progress], None]]:
     started = time.perf_counter()
     with console.status("starting") as status:
 
-        def tell(now: Progress) -> None:
+        def on_progress(now: Progress) -> None:
             rate = now.pairs / (time.perf_counter() - started)
             status.update(
                 f"{now.pairs:,} states, {now.transitions:,} calls, depth {now.depth}, "
                 f"{now.waiting:,} waiting, {rate:,.0f} states/s"
             )
 
-        yield tell
+        yield on_progress
 
 
 def _report(found: Exhausted, scope: Scope) -> Iterator[str]:
