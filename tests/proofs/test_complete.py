@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mmcache_spec.checks.bounded import Disagreement
-from mmcache_spec.checks.complete import decide, questions
+from mmcache_spec.checks.complete import decide, query, questions
+from mmcache_spec.checks.induction import unsatisfiable
 from mmcache_spec.checks.proof import prove_complete
 from mmcache_spec.checks.redundancy import follows, without
 from mmcache_spec.checks.two_answers import (
@@ -19,7 +20,7 @@ from mmcache_spec.checks.two_answers import (
     difference,
 )
 from mmcache_spec.kernel.system import Action, Property, TransitionSystem
-from mmcache_spec.kernel.terms import BOOL, FALSE, Term, empty
+from mmcache_spec.kernel.terms import BOOL, FALSE, Symbol, Term, empty, subterms
 from mmcache_spec.model import ledger as lg
 from mmcache_spec.model.encoder_decoder import encoder_decoder
 from mmcache_spec.model.ledger import ledger
@@ -86,6 +87,26 @@ def test_no_effect_and_no_answer_of_an_action_is_assumed(system: TransitionSyste
 def test_no_invariant_is_assumed_that_is_not_a_clause(system: TransitionSystem) -> None:
     assert any(i.clause is None for i in system.invariants)
     assert is_complete(without(system, *(i for i in system.invariants if i.clause is None)))
+
+
+def test_what_is_assumed_contradicts_nothing(system: TransitionSystem) -> None:
+    """Without its goal, a query has models, or the solver cannot say; it is never refuted."""
+    first = {q.action.name if q.action else None: q for q in questions(system)}
+    assert len(first) == len(system.actions) + 1
+    for question in first.values():
+        assert not unsatisfiable(query(question)[:-1]), question.label
+
+
+HIDDEN = {"ledger": {"since"}, "encoder_decoder": set[str]()}
+"""What the clauses mention though nobody sees it: the order of age is of times."""
+
+
+def test_clauses_speak_of_the_record_and_of_what_can_be_seen(system: TransitionSystem) -> None:
+    claimed = [p.formula for p in system.properties if p.clause is not None]
+    symbols = {t for c in claimed for t in subterms(c) if isinstance(t, Symbol)}
+    record = {m.variable.name for m in system.monitors}
+    told = {s.name for s in symbols if s.role in ("state", "next")}
+    assert told - record - system.observed == HIDDEN[system.name]
 
 
 def test_what_can_be_seen_does_not_depend_on_the_design() -> None:
