@@ -13,6 +13,7 @@ from ..kernel.terms import Term
 from . import complete
 from .bounded import Trace
 from .complete import Answer
+from .foundations import Unfounded, unfounded
 from .induction import Outcome, Verdict, decide, obligations
 from .vacuity import false_lemmas, reachability
 
@@ -28,6 +29,8 @@ class Proof:
     """For each thing that must be able to happen, a path on which it does."""
     false_lemmas: tuple[Term, ...]
     seconds: float
+    unfounded: tuple[Unfounded, ...] = ()
+    """What the lemmas take for granted of sets and weights, and is not shown."""
     answers: tuple[Answer, ...] = ()
     """What the clauses determine: see `checks.complete`."""
 
@@ -40,6 +43,7 @@ class Proof:
             {name: trace for p in parts for name, trace in p.witnesses.items()},
             tuple(lemma for p in parts for lemma in p.false_lemmas),
             seconds,
+            tuple(thing for p in parts for thing in p.unfounded),
             tuple(answer for p in parts for answer in p.answers),
         )
 
@@ -49,7 +53,8 @@ class Proof:
         verdicts = {o.verdict for o in self.outcomes}
         if "refuted" in verdicts:
             return "refuted"
-        if "unknown" in verdicts or self.unreachable or self.false_lemmas or self.undetermined:
+        in_doubt = self.unreachable or self.false_lemmas or self.unfounded or self.undetermined
+        if "unknown" in verdicts or in_doubt:
             return "unknown"
         return "proved"
 
@@ -99,16 +104,20 @@ def prove_complete(system: TransitionSystem, scope: Scope) -> Proof:
     """Decide what the clauses determine, with differences from within the scope."""
     started = time.perf_counter()
     answers = tuple(complete.decide(q, scope) for q in complete.questions(system))
-    return Proof((), {}, (), time.perf_counter() - started, answers)
+    return Proof((), {}, (), time.perf_counter() - started, answers=answers)
 
 
 def check_vacuity(system: TransitionSystem, scope: Scope, wider: Scope) -> Proof:
-    """Look for witnesses, and in a wider scope for false lemmas. Decides no obligation."""
+    """Look for witnesses, for false lemmas in a wider scope, for what lemmas take for granted.
+
+    Decides no obligation.
+    """
     started = time.perf_counter()
     reached = reachability(system, scope)
     witnesses = {f"{system.name}: {name}": trace for name, trace in reached.items()}
     wrong = tuple(false_lemmas(system, wider))
-    return Proof((), witnesses, wrong, time.perf_counter() - started)
+    missing = tuple(unfounded(system))
+    return Proof((), witnesses, wrong, time.perf_counter() - started, missing)
 
 
 def solver_version() -> str:

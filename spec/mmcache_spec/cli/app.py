@@ -23,6 +23,7 @@ from mmcache_vectors.clauses import CLAUSES
 from ..checks.bounded import Counterexample, Disagreement, NoVerdict, shortest
 from ..checks.complete import Answer
 from ..checks.coverage import cover
+from ..checks.foundations import Unfounded
 from ..checks.induction import Outcome
 from ..checks.proof import Proof, Share, check_vacuity, prove, prove_complete, solver_version
 from ..checks.unrolling import Start
@@ -33,6 +34,7 @@ from ..model.variants import SPECIFIED, VARIANTS, Variant
 from ..model.world import scope, scopes_of, scopes_up_to
 from ..render.completeness import answer_story, complete_summary
 from ..render.story import as_json, cti_story, story
+from .lemmas import lemmas_command
 
 __all__ = ["main"]
 
@@ -65,6 +67,9 @@ class VariantName(click.ParamType[Variant]):
 @click.version_option(package_name="mmcache-spec")
 def cli() -> None:
     """The specification of the multimodal encoder cache: what must hold, and why it does."""
+
+
+cli.add_command(lemmas_command)
 
 
 def main() -> None:
@@ -162,6 +167,7 @@ def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
             "reachable": [name for name, trace in proof.witnesses.items() if trace is not None],
             "unreachable": list(proof.unreachable),
             "false_lemmas": [formula(lemma) for lemma in proof.false_lemmas],
+            "unfounded": [_not_shown(thing) for thing in proof.unfounded],
         },
     }
 
@@ -198,8 +204,14 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
         out.print(f"? vacuous: no reachable state in which {name}")
     for lemma in proof.false_lemmas:
         out.print(f"? wrong lemma about finite sets: {formula(lemma)}")
+    for thing in proof.unfounded:
+        out.print(f"? taken for granted: {_not_shown(thing)}")
     out.print()
     out.print(_summary(proof))
+
+
+def _not_shown(thing: Unfounded) -> str:
+    return f"{thing.where}: {formula(thing.about)} {thing.says}"
 
 
 def _print_lines(lines: Iterable[str]) -> None:
@@ -399,6 +411,7 @@ def _recompute(name: str) -> list[str]:
     expected = variant.expected
     differences = [f"not reachable: {name}" for name in proof.unreachable]
     differences += [f"wrong lemma: {formula(lemma)}" for lemma in proof.false_lemmas]
+    differences += [f"taken for granted: {_not_shown(thing)}" for thing in proof.unfounded]
     differences += [f"unknown: {o.obligation.label}" for o in proof.undecided]
     if expected is None:
         if proof.verdict != "proved":
