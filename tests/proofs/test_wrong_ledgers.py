@@ -236,9 +236,6 @@ WRONG_LEDGERS: dict[str, TransitionSystem] = {
             RIGHT.action("get_freed_mm_hashes"), returns=lg.freed.minus(lg.freed.minus(lg.cached))
         ),
     ),
-    "what came back is forgotten when it goes again": changed(
-        RIGHT, allocate=but(RIGHT, "allocate", lg.freed.becomes(lg.freed.insert(h)))
-    ),
     "everything is admitted": changed(
         RIGHT,
         can_allocate=replace(RIGHT.action("can_allocate"), returns=all_of()),
