@@ -116,7 +116,7 @@ def _weights(term: Term) -> Iterator[Function]:
 
 
 def given_lemmas(system: TransitionSystem) -> list[Lemma]:
-    """The lemmas of all proofs of the system, completeness among them, each once."""
+    """The lemmas of all proofs of the system, of induction and of completeness, each once."""
     used = [lemma for o in obligations(system) for lemma in lemmas_given(o)]
     used += [lemma for q in complete.questions(system) for lemma in complete.lemmas(q)]
     return list({alpha_form(lemma.formula)[0]: lemma for lemma in used}.values())
