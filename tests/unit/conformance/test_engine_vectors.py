@@ -17,7 +17,7 @@ from mmcache_conformance.engines.generate import (
     load_sketches,
 )
 from mmcache_conformance.engines.generate import main as generate_main
-from mmcache_conformance.engines.protocol import PassRecord
+from mmcache_conformance.engines.protocol import NotSupported, PassRecord
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
 from mmcache_conformance.engines.situations import reaches
 from mmcache_conformance.suites.load import ENGINES, MANAGERS, load_all, load_suite
@@ -361,3 +361,30 @@ def test_a_pass_without_its_situation_is_told_and_is_no_failure():
     )
     (verdict,) = run_target(ReferencePass(), [easy]).verdicts
     assert (verdict.outcome, verdict.reached) == ("pass", False)
+
+
+class LacksReset(Plays):
+    """An engine that cannot do what some workload needs."""
+
+    def passes(self, case):
+        yield _record()
+        raise NotSupported("this release cannot reset the encoder cache")
+
+
+def test_what_an_engine_cannot_do_is_skipped_and_nothing_is_passed():
+    report = run_target(LacksReset(), VECTORS)
+    assert {(v.outcome, v.reason) for v in report.verdicts} == {
+        ("skip", "this release cannot reset the encoder cache")
+    }
+    assert exit_code([report]) == 3
+
+
+def test_an_adapter_that_breaks_down_is_an_error_of_one_vector():
+    class Breaks(Plays):
+        def passes(self, case):
+            raise OSError("pipe closed")
+
+    report = run_target(Breaks(), VECTORS[:2])
+    assert [v.outcome for v in report.verdicts] == ["error", "error"]
+    assert "OSError: pipe closed" in report.verdicts[0].reason
+    assert exit_code([report]) == 1
