@@ -5,17 +5,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: conformance-vllm help prove test lint bench mutants vectors docs clean
+.PHONY: conformance-vllm help prove lemmas test lint bench mutants vectors docs clean
 
 help:
 	@echo "make prove    prove the spec, refute the unfiltered report, run the vectors"
+	@echo "make lemmas   prove in Coq what the proofs take from outside of logic (needs coqc)"
 	@echo "make test     the whole test suite"
 	@echo "make lint     format, lint, types, import walls"
 	@echo "make bench    measure (alone on the machine, please)"
 	@echo "make mutants  change the reference, and see whether the vectors notice"
-	@echo "make vectors  regenerate the conformance vectors"
-	@echo "make conformance-vllm  the system vectors on the scheduler of a vLLM for CPUs (3.5 GB)"
-	@echo "make docs     regenerate the generated pages of docs/"
+	@echo "make vectors  regenerate the vectors of managers, the seeds and the vectors of engines"
+	@echo "make conformance-vllm  the engine vectors on the scheduler of a vLLM for CPUs (3.5 GB)"
+	@echo "make docs     regenerate the generated pages of docs/ and theories of spec/lemmas/"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mmcache needs Python 3.11 or newer; say which with make PYTHON=...")'
@@ -39,6 +40,9 @@ prove: $(VENV)/.installed
 	@echo
 	@echo "$$(( $$(date +%s) - $(START) )) s in all, installation included"
 
+lemmas: $(VENV)/.installed
+	@$(BIN)/mmcache-spec lemmas --check spec/lemmas
+
 test: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -q
 
@@ -60,13 +64,17 @@ mutants: $(VENV)/.installed-strength
 
 vectors: $(VENV)/.installed
 	@$(BIN)/mmcache-spec counterexamples
+	@$(BIN)/python -m mmcache_spec.generate.engine_seeds --write
+	@$(BIN)/python -m mmcache_conformance.engines.generate
 
 docs: $(VENV)/.installed
 	@$(BIN)/mmcache-spec clauses --markdown > docs/clauses.md
 	@$(BIN)/mmcache-spec coverage --markdown > docs/coverage.md
+	@$(BIN)/mmcache-spec lemmas --coq Statements > spec/lemmas/Statements.v
+	@$(BIN)/mmcache-spec lemmas --coq Check > spec/lemmas/Check.v
 
 VLLM_BIN := $(VENV)/vllm/bin
-SYSTEM_RUN := $(VLLM_BIN)/mmcache-conformance system run --quiet
+ENGINE_RUN := $(VLLM_BIN)/mmcache-conformance run --quiet
 
 # The torchvision that comes with it does not fit its torch, and vLLM cannot be imported beside it.
 $(VENV)/vllm/.installed: pyproject.toml
@@ -77,8 +85,8 @@ $(VENV)/vllm/.installed: pyproject.toml
 
 # As released it fails; with the two repairs it must not. docs/vllm-scheduler.md has the table.
 conformance-vllm: $(VENV)/vllm/.installed
-	@$(SYSTEM_RUN) vllm-scheduler vllm-scheduler:v2 || true
-	@$(SYSTEM_RUN) vllm-scheduler:withdraw:payload vllm-scheduler:v2:withdraw
+	@$(ENGINE_RUN) vllm-scheduler vllm-scheduler:v2 || true
+	@$(ENGINE_RUN) vllm-scheduler:withdraw:payload vllm-scheduler:v2:withdraw
 
 clean:
 	rm -rf $(VENV) build dist

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..exits import ExitCode
+from .options import json_option, print_document
+
 if TYPE_CHECKING:
     from ..logs.explain import Illegal
     from ..logs.verdict import Checked
@@ -18,10 +21,13 @@ __all__ = ["check"]
 
 @click.command()
 @click.argument(
-    "logs", metavar="LOG.jsonl...", type=click.Path(dir_okay=False, allow_dash=True), nargs=-1
+    "logs",
+    metavar="LOG.jsonl...",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    nargs=-1,
+    required=True,
 )
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of a line, and no more.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.option(
     "--audit-every",
     type=click.IntRange(1),
@@ -30,25 +36,15 @@ __all__ = ["check"]
     help="Run one call in so many on the specification's interpreter, too.",
 )
 @click.pass_context
-def check(
-    context: click.Context, logs: tuple[str, ...], schema: bool, as_json: bool, audit_every: int
-) -> None:
+def check(context: click.Context, logs: tuple[str, ...], as_json: bool, audit_every: int) -> None:
     """Does the specification allow what each LOG.jsonl records? A dash reads standard input.
 
     \b
     The exit code is 0 if it does, 1 if some event is illegal, 2 if the
     command or a log cannot be understood, 3 if a log has no call to check.
     """
-    from ..logs.format import log_schema
-    from ..logs.verdict import encode_check, report_of
+    from ..logs.verdict import report_of
 
-    if schema:
-        import json
-
-        click.echo(json.dumps(log_schema(), indent=2, sort_keys=True))
-        return
-    if not logs:
-        raise click.UsageError("which log? Give files, or a dash for standard input")
     found = []
     for log in logs:
         found.append(_checked(log, audit_every))
@@ -56,7 +52,7 @@ def check(
             click.echo("\n".join(_verdict(found[-1])), err=found[-1].error is not None)
     report = report_of(found)
     if as_json:
-        click.echo(encode_check(report), nl=False)
+        print_document(report)
     context.exit(report.exit_code)
 
 
@@ -92,7 +88,7 @@ def _verdict(found: Checked) -> Iterator[str]:
         yield from _story(found.illegal)
         yield f"{found.source}: illegal; {events} read"
         return
-    if found.exit_code == 3:
+    if found.exit_code == ExitCode.COULD_NOT:
         yield f"{found.source}: nothing checked; {events}, and none of them is a call"
         return
     yield f"{found.source}: allowed; {events}, {found.audited:,} of them also interpreted"

@@ -12,6 +12,9 @@ import click
 
 from mmcache_spec.campaign import ClusterError, workers
 
+from ..exits import ExitCode
+from .options import json_option, print_document
+
 if TYPE_CHECKING:
     from mmcache_vectors.manager import Manager
 
@@ -40,7 +43,7 @@ __all__ = ["exhaust"]
 )
 @click.option("--jobs", type=click.IntRange(1), help="Scopes at a time (default: one a core).")
 @click.option("--cluster", metavar="ADDRESS", help="Search the scopes on this Dask cluster.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def exhaust(
     context: click.Context,
@@ -68,8 +71,8 @@ def exhaust(
     command cannot be understood, 3 if the target could not be started or
     a search was given up.
     """
-    from ..errors import TargetError, TargetSpecError
-    from ..exhaust.report import encode_exhaust, report_of
+    from ..errors import TargetError, TargetNameError
+    from ..exhaust.report import report_of
     from ..exhaust.world import Scope
 
     kind: Manager = "encoder_decoder" if encoder_decoder else "encoder_cache"
@@ -83,14 +86,14 @@ def exhaust(
             found.append(one)
             if not as_json:
                 click.echo("\n".join(_report(one, one.scope)))
-    except TargetSpecError as error:
+    except TargetNameError as error:
         raise click.UsageError(str(error)) from None
     except (TargetError, ClusterError) as error:
         click.echo(f"{target} could not be exhausted: {error}", err=True)
-        context.exit(3)
+        context.exit(ExitCode.COULD_NOT)
     report = report_of(found)
     if as_json:
-        click.echo(encode_exhaust(report), nl=False)
+        print_document(report)
     context.exit(report.exit_code)
 
 
@@ -188,7 +191,7 @@ def _difference_story(found: Exhausted) -> Iterator[str]:
     from mmcache_vectors.clauses import clause
 
     from ..reports.story import call_text, difference_lines
-    from ..verdicts.model import Failure
+    from ..verdicts.model import CallFailure
 
     wrong = found.disagreement
     assert wrong is not None
@@ -196,7 +199,7 @@ def _difference_story(found: Exhausted) -> Iterator[str]:
     for number, call in enumerate(wrong.calls, start=1):
         yield f"{number:3}  {call_text(call, found.parameters)}"
     if wrong.calls:
-        failure = Failure(len(wrong.calls) - 1, wrong.calls[-1], wrong.differences, "")
+        failure = CallFailure(len(wrong.calls) - 1, wrong.calls[-1], wrong.differences, "")
         yield from (f"     {line}" for line in difference_lines(failure))
     for about in map(clause, wrong.clauses):
         yield f"{about.id} {about.name}: {about.says}"

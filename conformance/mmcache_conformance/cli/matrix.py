@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .kit import write_file
+from ..exits import ExitCode
+from .options import json_option, make_console, usage_errors, vectors_option, write_file
 
 if TYPE_CHECKING:
     from ..verdicts.model import TargetReport
@@ -31,13 +32,8 @@ __all__ = ["matrix"]
     type=click.Path(file_okay=False, path_type=Path),
     help="Write matrix.json, matrix.html and matrix.md to this directory.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option(
-    "--vectors",
-    "directory",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Take the vectors of this directory instead of those that come with the package.",
-)
+@json_option
+@vectors_option
 @click.pass_context
 def matrix(
     context: click.Context,
@@ -55,24 +51,21 @@ def matrix(
     """
     from datetime import UTC, datetime
 
-    from mmcache_vectors.manager import VectorError
-
-    from ..errors import TargetError, TargetSpecError
+    from ..errors import TargetError
     from ..matrix.report import encode_matrix, matrix_markdown, matrix_page, print_matrix
     from ..matrix.run import matrix_of, run_matrix
     from ..suites.load import load_suite
-    from ..targets.open import open_target
+    from ..targets.open import open_manager
 
     try:
-        vectors = load_suite(directory)
-        for name in also:
-            open_target(name)
-        names = [*(f"vllm:{version}" for version in _releases(releases)), *also]
-    except (VectorError, TargetSpecError) as error:
-        raise click.UsageError(str(error)) from None
+        with usage_errors():
+            vectors = load_suite(directory)
+            for name in also:
+                open_manager(name)
+            names = [*(f"vllm:{version}" for version in _releases(releases)), *also]
     except TargetError as error:
         click.echo(str(error), err=True)
-        context.exit(3)
+        context.exit(ExitCode.COULD_NOT)
     with _progress(len(names)) as on_report:
         rows = run_matrix(names, vectors, on_report)
     found = matrix_of(rows, vectors, datetime.now(UTC).date().isoformat())
@@ -87,10 +80,9 @@ def matrix(
     if as_json:
         click.echo(encode_matrix(found), nl=False)
     else:
-        from rich.console import Console
-
-        print_matrix(found, vectors, Console(highlight=False))
-    context.exit(0 if any(row.implementation is not None for row in rows) else 3)
+        print_matrix(found, vectors, make_console())
+    ran = any(row.implementation is not None for row in rows)
+    context.exit(ExitCode.OK if ran else ExitCode.COULD_NOT)
 
 
 def _releases(expression: str | None) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -21,9 +21,11 @@ from mmcache_spec.evaluate.compiled import Packed
 from mmcache_vectors.manager import Call, Observed, Parameters
 
 from ..errors import TargetError, describe_exception
+from ..exits import ExitCode
+from ..implementation import Implementation
 from ..oracle.blame import blamed
-from ..targets.open import open_target
-from ..targets.protocol import ALLOCATE_AGAIN, CALLS, Implementation
+from ..targets.open import open_manager
+from ..targets.protocol import ALLOCATE_AGAIN, CALLS
 from ..targets.python import PythonTarget, plain_answer
 from ..verdicts.judge import observed_differences
 from ..verdicts.model import Difference
@@ -69,12 +71,12 @@ class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
     disagreement: Disagreement | None
 
     @property
-    def exit_code(self) -> Literal[0, 1, 3]:
+    def exit_code(self) -> ExitCode:
         """1 if something differs, 3 if the search was not complete, else 0."""
         if self.disagreement is not None:
-            return 1
+            return ExitCode.FAILED
         complete = not self.bounded and self.spec_states == self.spec_states_expected
-        return 0 if complete else 3
+        return ExitCode.OK if complete else ExitCode.COULD_NOT
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def exhaust(
         on_progress: Called now and then.
 
     Raises:
-        TargetSpecError: The text names no target.
+        TargetNameError: The text names no target.
         TargetError: It cannot be started, or is no Python class.
     """
     started = time.perf_counter()
@@ -179,7 +181,7 @@ class _Search:
         *,
         opaque: bool = False,
     ) -> None:
-        target = open_target(name)
+        target = open_manager(name)
         if not isinstance(target, PythonTarget):
             raise TargetError("only a Python class can be exhausted: its states are copied")
         self.implementation = target.start()

@@ -7,19 +7,18 @@ from typing import Any, Literal
 
 import msgspec
 
+from mmcache_vectors.document import schema_of
+
+from ..exits import ExitCode
 from .explain import Illegal
 
 __all__ = [
     "CheckReport",
     "Checked",
-    "ExitCode",
     "check_schema",
-    "encode_check",
     "report_of",
     "unreadable",
 ]
-
-ExitCode = Literal[0, 1, 2, 3]
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,10 +41,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     def exit_code(self) -> ExitCode:
         """2 if it cannot be read, 1 if something is illegal, 3 if nothing was called, else 0."""
         if self.error is not None:
-            return 2
+            return ExitCode.USAGE
         if self.illegal is not None:
-            return 1
-        return 0 if self.calls else 3
+            return ExitCode.FAILED
+        return ExitCode.OK if self.calls else ExitCode.COULD_NOT
 
 
 def unreadable(source: str, error: str) -> Checked:
@@ -74,22 +73,11 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 def report_of(logs: Sequence[Checked]) -> CheckReport:
     """The worst verdict counts: unreadable, then illegal, then nothing checked."""
     codes = {log.exit_code for log in logs}
-    order: tuple[ExitCode, ...] = (2, 1, 3)
-    return CheckReport(
-        exit_code=next((code for code in order if code in codes), 0), logs=tuple(logs)
-    )
-
-
-def encode_check(report: CheckReport) -> bytes:
-    """Indented JSON with sorted keys and one newline at the end."""
-    compact = msgspec.json.encode(report, order="sorted")
-    return msgspec.json.format(compact, indent=2) + b"\n"
+    order = (ExitCode.USAGE, ExitCode.FAILED, ExitCode.COULD_NOT)
+    worst = next((code for code in order if code in codes), ExitCode.OK)
+    return CheckReport(exit_code=worst, logs=tuple(logs))
 
 
 def check_schema() -> dict[str, Any]:
     """The JSON Schema of the `--json` output (draft 2020-12)."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mmcache check, version 1",
-        **msgspec.json.schema(CheckReport),
-    }
+    return schema_of(CheckReport, "mmcache check, version 1")

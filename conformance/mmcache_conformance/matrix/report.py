@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from mmcache_vectors.clauses import clause
+from mmcache_vectors.document import canonical, schema_of
 from mmcache_vectors.manager import Vector
 
 from ..reports.page import document, element
@@ -112,17 +112,13 @@ def _unexplained_lines(matrix: Matrix, vectors: Sequence[Vector]) -> list[str]:
 
 
 def encode_matrix(matrix: Matrix) -> bytes:
-    """Indented JSON with sorted keys and one newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(matrix, order="sorted"), indent=2) + b"\n"
+    """The canonical bytes of the JSON output."""
+    return canonical(matrix)
 
 
 def matrix_schema() -> dict[str, Any]:
     """The JSON Schema of the JSON output (draft 2020-12)."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mmcache conformance matrix, version 1",
-        **msgspec.json.schema(Matrix),
-    }
+    return schema_of(Matrix, "mmcache conformance matrix, version 1")
 
 
 def matrix_markdown(matrix: Matrix, vectors: Sequence[Vector]) -> str:

@@ -14,9 +14,9 @@ import msgspec
 
 from mmcache_vectors.manager import Vector
 
-from ..errors import TargetSpecError, describe_exception
+from ..errors import TargetNameError, describe_exception
 from ..suites.load import suite_digest, suite_version
-from ..targets.open import open_target
+from ..targets.open import open_manager
 from ..verdicts.model import Suite, TargetReport
 from ..verdicts.run import run_target
 from .defects import Defect, defects
@@ -55,8 +55,8 @@ def run_matrix(
 
 def _report_on(name: str, vectors: Sequence[Vector]) -> TargetReport:
     try:
-        return run_target(open_target(name), vectors)
-    except TargetSpecError as error:
+        return run_target(open_manager(name), vectors)
+    except TargetNameError as error:
         reason = str(error)
     except Exception as error:  # one row that breaks down must not cost the others
         reason = describe_exception(error)

@@ -12,11 +12,10 @@ import shlex
 
 import msgspec
 
-from mmcache_vectors.manager import Manager
-
-from ..errors import AdapterError, TargetError, TargetSpecError
+from ..errors import AdapterError, TargetError, TargetNameError
+from ..implementation import Implementation, Kind
 from .process import Process, Timeout, Trace, shown_line
-from .protocol import OBSERVABLES, Answer, Case, Implementation
+from .protocol import OBSERVABLES, Answer, Case
 from .wire import PROTOCOL_VERSION, Errored, Ran, Run, Start, Started, Stop
 
 __all__ = ["DEFAULT_TIMEOUT", "CommandTarget"]
@@ -36,25 +35,25 @@ class CommandTarget:
 
     def __init__(
         self,
-        spec: str,
+        name: str,
         command: str,
         *,
         timeout: float = DEFAULT_TIMEOUT,
         trace: Trace | None = None,
     ) -> None:
-        """Raises `TargetSpecError` if the command is empty or its quotes do not match."""
+        """Raises `TargetNameError` if the command is empty or its quotes do not match."""
         try:
             self._words = shlex.split(command)
         except ValueError as error:
-            raise TargetSpecError(f"{spec!r}: {error}") from None
+            raise TargetNameError(f"{name!r}: {error}") from None
         if not self._words:
-            raise TargetSpecError(f"{spec!r} names no command: cmd:'./driver --flag'")
-        self.spec = spec
+            raise TargetNameError(f"{name!r} names no command: cmd:'./driver --flag'")
+        self.name = name
         self._timeout = timeout
         self._trace = trace
         self._process: Process | None = None
         self._implementation: Implementation | None = None
-        self._observed: dict[Manager, tuple[tuple[str, bool], ...]] = {}
+        self._observed: dict[Kind, tuple[tuple[str, bool], ...]] = {}
         self._seq = 0
         self._patience = _Patience()
         self.log = ""
@@ -136,9 +135,8 @@ class CommandTarget:
             self._drop()
             raise
         about = started.implementation
-        return Implementation(
-            about.name, about.version, about.language, started.capabilities, about.source
-        )
+        offered: dict[Kind, tuple[str, ...]] = dict(started.capabilities.items())
+        return Implementation(about.name, about.version, about.language, offered, about.source)
 
     def _drop(self) -> None:
         """Kill the process and keep the end of its standard error."""

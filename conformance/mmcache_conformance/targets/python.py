@@ -8,10 +8,9 @@ second class were added.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any
-
-import msgspec
 
 from mmcache_vectors.manager import (
     Call,
@@ -26,13 +25,15 @@ from mmcache_vectors.manager import (
 )
 
 from ..errors import TargetError, describe_exception
+from ..implementation import Implementation, Kind
 from .observe import READERS, Reader, exposes
-from .protocol import CALLS, MANAGERS, Answer, Case, Implementation, call_name
+from .protocol import CALLS, MANAGERS, Answer, Case, call_name
 
 __all__ = ["LiveManager", "ManagerClasses", "PythonTarget", "plain_answer"]
 
 
-class ManagerClasses(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ManagerClasses:
     """The classes to drive, and what is known of them beyond what they show by themselves.
 
     `adds` and `lacks` are capabilities. A class can also add some by an attribute
@@ -50,15 +51,15 @@ class ManagerClasses(msgspec.Struct, frozen=True):
 class PythonTarget:
     """Runs cases in this process, each on a new instance. `load` may raise `TargetError`."""
 
-    def __init__(self, spec: str, load: Callable[[], ManagerClasses]) -> None:
-        self.spec = spec
+    def __init__(self, name: str, load: Callable[[], ManagerClasses]) -> None:
+        self.name = name
         self._load = load
         self._classes: dict[Manager, type] = {}
         self._observed: dict[Manager, tuple[str, ...]] = {}
 
     def start(self) -> Implementation:
         found = self._load()
-        capabilities: dict[Manager, tuple[str, ...]] = {}
+        capabilities: dict[Kind, tuple[str, ...]] = {}
         for manager in MANAGERS:
             cls = getattr(found, manager)
             if cls is None:
@@ -134,7 +135,8 @@ class LiveManager:
 # --- making a call -----------------------------------------------------------------------------
 
 
-class _FakeFeature(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class _FakeFeature:
     identifier: str
 
 

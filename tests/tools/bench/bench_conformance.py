@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from mmcache_conformance.open import open_target
 from mmcache_conformance.suites.load import load_suite
-from mmcache_conformance.targets.open import open_target
 from mmcache_conformance.verdicts.run import run_target, run_vector
 from mmcache_vectors.manager import Vector
 

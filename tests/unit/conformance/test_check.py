@@ -347,4 +347,4 @@ def test_a_log_without_a_call_is_not_allowed_but_unchecked(tmp_path, events):
 
 def test_no_log_at_all_is_a_usage_error():
     done = run()
-    assert (done.exit_code, "which log?" in done.output) == (2, True)
+    assert (done.exit_code, "Missing argument" in done.output) == (2, True)

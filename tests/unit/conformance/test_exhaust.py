@@ -14,12 +14,13 @@ from click.testing import CliRunner
 
 from mmcache import EncoderCacheManager
 from mmcache_conformance.cli import cli
-from mmcache_conformance.exhaust.report import exhaust_schema
+from mmcache_conformance.exhaust.report import ExhaustReport
 from mmcache_conformance.exhaust.search import exhaust
 from mmcache_conformance.exhaust.world import Scope, alphabet, parameters_of_scope
 from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.interpreter import Interpreter
 from mmcache_spec.oracle import observe, spec_calls, world_of
+from mmcache_vectors.document import schema_of
 from tests.known_bad.historic import ENCODER_DECODERS, LEDGERS
 
 SMALL = Scope(hashes=2, requests=2, inputs=2, capacity=3)
@@ -235,7 +236,7 @@ def test_json():
     done = run("reference", *ARGUMENTS, "--json")
     assert done.exit_code == 0
     told = json.loads(done.output)
-    jsonschema.Draft202012Validator(exhaust_schema()).validate(told)
+    jsonschema.Draft202012Validator(schema_of(ExhaustReport, "exhaust")).validate(told)
     (found,) = told["scopes"]
     assert found["spec_states"] == found["spec_states_expected"]
     assert msgspec.convert(found["scope"], Scope) == SMALL

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmcache_conformance.cli import cli
-from mmcache_conformance.errors import TargetSpecError
+from mmcache_conformance.errors import TargetNameError
 from mmcache_conformance.matrix.choose import choose_releases
 from mmcache_conformance.matrix.defects import defects, has_defect, unexplained
 from mmcache_conformance.matrix.report import (
@@ -26,8 +26,8 @@ from mmcache_conformance.matrix.report import (
     matrix_schema,
 )
 from mmcache_conformance.matrix.run import matrix_of, run_matrix
-from mmcache_conformance.targets.open import open_target
-from mmcache_conformance.targets.protocol import Target
+from mmcache_conformance.targets.open import open_manager
+from mmcache_conformance.targets.protocol import ManagerTarget
 from mmcache_conformance.targets.vllm.source import find_source
 from mmcache_conformance.targets.vllm.wheel import IndexUnreachable
 from mmcache_conformance.verdicts.model import TargetReport, Verdict
@@ -43,7 +43,7 @@ def row(
     name: str, vectors: Sequence[Vector], failing: frozenset[str] | set[str] = frozenset()
 ) -> TargetReport:
     verdicts = tuple(
-        Verdict(v.id, "fail" if v.id in failing else "pass", v.clauses, v.variant, v.manager)
+        Verdict(v.id, "fail" if v.id in failing else "pass", v.clauses, v.variant, v.kind)
         for v in vectors
     )
     return TargetReport(name, None, None, 0.0, verdicts)
@@ -74,7 +74,7 @@ class TestChoice:
 
     @pytest.mark.parametrize("expression", ["", "latest:0", "latest:x", "1..2", "x..", "a,b", ","])
     def test_it_says_what_it_does_not_understand(self, expression: str) -> None:
-        with pytest.raises(TargetSpecError):
+        with pytest.raises(TargetNameError):
             choose_releases(expression, lambda: self.KNOWN)
 
     def test_names_need_no_list(self) -> None:
@@ -99,12 +99,12 @@ class TestRunning:
     def test_a_row_that_breaks_the_harness_costs_no_other(
         self, vectors: tuple[Vector, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def broken(name: str) -> Target:
+        def broken(name: str) -> ManagerTarget:
             if name == WRONG:
                 raise OSError("disk")
-            return open_target(name)
+            return open_manager(name)
 
-        monkeypatch.setattr("mmcache_conformance.matrix.run.open_target", broken)
+        monkeypatch.setattr("mmcache_conformance.matrix.run.open_manager", broken)
         one, other = run_matrix([WRONG, "reference"], vectors)
         assert str(one.reason).startswith("OSError: disk")
         assert other.count()["pass"] == len(vectors)

@@ -13,7 +13,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from mmcache_conformance.errors import AdapterError, TargetError, TargetSpecError
+from mmcache_conformance.errors import AdapterError, TargetError, TargetNameError
 from mmcache_conformance.targets.command import CommandTarget
 from mmcache_conformance.targets.protocol import case_of
 from mmcache_conformance.targets.wire import Errored, Run, Start, Stop, adapter_schema
@@ -169,7 +169,7 @@ def test_not_started(command: str, reason: str, vectors: tuple[Vector, ...]) -> 
 
 @pytest.mark.parametrize("command", ["", "   ", "'unbalanced"])
 def test_not_a_command(command: str) -> None:
-    with pytest.raises(TargetSpecError):
+    with pytest.raises(TargetNameError):
         CommandTarget("cmd:x", command)
 
 

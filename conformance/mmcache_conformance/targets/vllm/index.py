@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable
-
-import msgspec
+from dataclasses import dataclass
 
 __all__ = ["IndexSettings", "pip_settings"]
 
 
-class IndexSettings(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class IndexSettings:
     """Where and how pip would look. The URLs may hold a password: they are never shown."""
 
     urls: tuple[str, ...]
