@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -50,8 +50,6 @@ class Disagreement(msgspec.Struct, frozen=True):
 class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
     """What the search found. It is complete if nothing differs and no bound was met."""
 
-    format: Literal["mmcache/exhaust"] = "mmcache/exhaust"
-    format_version: Literal[1] = 1
     target: str
     implementation: Implementation
     scope: Scope
@@ -74,7 +72,7 @@ class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        """`FAILED` if something differs, `COULD_NOT` if the search was not complete, else `OK`."""
+        """1 if something differs, 3 if the search was not complete, else 0."""
         if self.disagreement is not None:
             return ExitCode.FAILED
         complete = not self.bounded and self.spec_states == self.spec_states_expected

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import deque
 from dataclasses import dataclass, field
 
+import jsonschema
 import msgspec
 import pytest
 from click.testing import CliRunner
 
 from mmcache import EncoderCacheManager
 from mmcache_conformance.cli import cli
+from mmcache_conformance.exhaust.report import ExhaustReport
 from mmcache_conformance.exhaust.search import exhaust
 from mmcache_conformance.exhaust.world import Scope, alphabet, parameters_of_scope
 from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.interpreter import Interpreter
 from mmcache_spec.oracle import observe, spec_calls, world_of
+from mmcache_vectors.document import schema_of
 from tests.known_bad.historic import ENCODER_DECODERS, LEDGERS
 
 SMALL = Scope(hashes=2, requests=2, inputs=2, capacity=3)
@@ -231,9 +235,23 @@ def test_the_command_tells_the_shortest_way_to_a_difference():
 def test_json():
     done = run("reference", *ARGUMENTS, "--json")
     assert done.exit_code == 0
-    found = json.loads(done.output)
+    told = json.loads(done.output)
+    jsonschema.Draft202012Validator(schema_of(ExhaustReport, "exhaust")).validate(told)
+    (found,) = told["scopes"]
     assert found["spec_states"] == found["spec_states_expected"]
     assert msgspec.convert(found["scope"], Scope) == SMALL
+
+
+def test_several_scopes_in_several_processes():
+    """In the order asked for, and the same as one by one; the worst of them counts."""
+    wrong = f"{LEDGERS[0].__module__}:UnfilteredReport"
+    done = run(wrong, *ARGUMENTS, "--capacity", "0", "--jobs", "2", "--json")
+    assert done.exit_code == 1
+    scopes = json.loads(done.output)["scopes"]
+    assert [found["scope"]["capacity"] for found in scopes] == [3, 0]
+    assert [found["disagreement"] is None for found in scopes] == [False, True]
+    alone = search(wrong, Scope(hashes=2, requests=2, inputs=2, capacity=0))
+    assert scopes[1]["pairs"] == alone.pairs
 
 
 @pytest.mark.parametrize(
@@ -244,11 +262,13 @@ def test_json():
         (["reference", "--sizes", "x,y"], 2, "give 2 sizes"),
         (["no such target"], 2, "does not name a target"),
         (["nowhere:Class"], 3, "could not be exhausted"),
+        (["reference", "--cluster", "nowhere"], 3, "needs Dask"),
         ([f"{__name__}:Box"], 3, "could not be exhausted"),
         ([f"{__name__}:KeepsABox,", "--encoder-decoder"], 3, "no encoder_decoder manager"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_searched_is_said(arguments, code, says):
+def test_what_cannot_be_searched_is_said(monkeypatch, arguments, code, says):
+    monkeypatch.setitem(sys.modules, "distributed", None)
     done = run(*arguments, *ARGUMENTS)
     assert (done.exit_code, "Traceback" in done.output) == (code, False)
     assert says in done.output
