@@ -442,7 +442,7 @@ def _recompute(name: str) -> list[str]:
 @click.option("--out", "folder", type=click.Path(path_type=Path, file_okay=False), required=True)
 @click.argument("variant", type=VariantName(), default=SPECIFIED.name)
 def obligations_command(folder: Path, variant: Variant) -> None:
-    """Write every obligation of VARIANT, and every question of completeness, as an SMT-LIB 2 script.
+    """Write the obligations of VARIANT as SMT-LIB 2 scripts, and the questions of completeness.
 
     `unsat` means proved.
     """
