@@ -156,5 +156,46 @@ CLAUSES: dict[str, Clause] = {
             "The worker has the raw item of everything that it is told to encode.",
             ("vllm#50871",),
         ),
+        Clause(
+            "S9",
+            "what_tokens_overlap_is_held",
+            "A request holds every input that its scheduled tokens overlap, and every one whose "
+            "tokens a rejection may bring back.",
+            ("vllm#34220", "vllm#45347", "vllm#38551"),
+        ),
+        Clause(
+            "S10",
+            "ordered_once",
+            "A hash is ordered in one name, that of a request which holds it, to be encoded or to "
+            "be loaded; and only if the worker has none, or is about to drop it.",
+        ),
+        Clause(
+            "S11",
+            "orders_are_exact",
+            "An allocation orders the encoding or the loading of its hash. A preemption hands the "
+            "orders of its request to the first other holder, or takes them back. An output sends "
+            "them, once. Nothing else changes them.",
+            ("vllm#53723",),
+        ),
+        Clause(
+            "S12",
+            "leaving_is_exact",
+            "A request that is refused its blocks, or skipped, preempted or finished, holds "
+            "nothing afterwards; the others hold what they held; and what is cached stays, but "
+            "for an entry that nobody will encode any more.",
+            ("vllm#31857",),
+        ),
+        Clause(
+            "S13",
+            "tokens_change_no_ledger",
+            "To schedule tokens, to defer, to accept and to reject leave the ledger as it is.",
+        ),
+        Clause(
+            "S14",
+            "pending_is_what_was_admitted",
+            "What is pending for the current request are the embeddings that were admitted and "
+            "not allocated yet; nothing is pending for anybody else.",
+            ("vllm#23544",),
+        ),
     )
 }

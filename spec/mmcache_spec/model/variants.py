@@ -351,7 +351,7 @@ _WRONG_ENGINES = (
     Variant(
         "lookahead_not_scheduled",
         "the drafter reads one position further than what was looked up",
-        (engine(EngineDesign(lookahead="not_scheduled")),),
+        (engine(EngineDesign(lookahead="not_covered")),),
         ("vllm#34220",),
         Expected(
             (),
