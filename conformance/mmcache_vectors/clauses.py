@@ -1,0 +1,247 @@
+"""The clauses in English, and the public reports that each would have caught.
+
+Their formulas are in `ledger` and `encoder_decoder`. Ids are never reused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CLAUSES", "Clause", "clause"]
+
+
+@dataclass(frozen=True)
+class Clause:
+    id: str
+    name: str
+    says: str
+    reports: tuple[str, ...] = ()
+    """Public issues and pull requests, as `repository#number`."""
+
+
+CLAUSES: dict[str, Clause] = {
+    clause.id: clause
+    for clause in (
+        Clause(
+            "L1",
+            "report_disjoint_from_cached",
+            "A hash in the report is not cached when it is reported.",
+            ("vllm#52482",),
+        ),
+        Clause(
+            "L2",
+            "report_complete_and_cleared",
+            "Every hash evicted since the last report and still absent is in the report, and "
+            "nothing else is; a second read is empty.",
+            ("vllm#39544",),
+        ),
+        Clause(
+            "L3",
+            "free_slots_conserved",
+            "Free slots are the capacity less the sizes of the cached hashes, and never negative.",
+            ("vllm#23544", "vllm#12545"),
+        ),
+        Clause(
+            "L4",
+            "freeable_slots_conserved",
+            "Freeable slots are the free slots and the sizes of the freeable hashes.",
+            ("vllm#23544",),
+        ),
+        Clause(
+            "L5",
+            "freeable_iff_unreferenced",
+            "A hash is freeable exactly when it is cached and no request references it.",
+            ("vllm#31857",),
+        ),
+        Clause(
+            "L6",
+            "eviction_is_oldest_first_and_minimal",
+            "Eviction takes the longest-unreferenced hashes, no more than needed, and never fails "
+            "for want of one.",
+            ("vllm#22711",),
+        ),
+        Clause(
+            "L7",
+            "admission_is_exact",
+            "can_allocate is true iff the size is within the compute budget and size + pending "
+            "fits the freeable slots; a refusal changes nothing.",
+            ("vllm#37307",),
+        ),
+        Clause(
+            "L8",
+            "reference_until_last_occurrence",
+            "A request that uses a hash, perhaps at several positions, references it from the "
+            "first allocation or hit until the last of them is released.",
+            ("vllm#54284", "vllm-ascend#16781"),
+        ),
+        Clause(
+            "L9",
+            "release_is_idempotent",
+            "Freeing the same input or request again changes nothing.",
+            ("vllm#54284",),
+        ),
+        Clause(
+            "L10",
+            "reset_is_initial",
+            "reset gives the initial ledger, so late releases after it change nothing.",
+            ("vllm#33452",),
+        ),
+        Clause(
+            "L11",
+            "hit_is_exact",
+            "check_and_update_cache is true iff the hash is cached, and then the position holds a "
+            "reference; a miss changes nothing.",
+            ("vllm#22711",),
+        ),
+        Clause(
+            "L12",
+            "held_while_needed",
+            "A position is held exactly from its allocation or hit until it is released, or its "
+            "request, or everything.",
+            ("vllm#54284",),
+        ),
+        Clause(
+            "L13",
+            "no_reference_without_need",
+            "A request references no hash of which it needs no position: released means released.",
+            ("vllm#31857",),
+        ),
+        Clause(
+            "L14",
+            "needed_is_cached",
+            "What a request needs is cached, whatever else is evicted.",
+            ("vllm#38551",),
+        ),
+        Clause(
+            "L15",
+            "age_is_the_order_of_last_need",
+            "Of two freeable hashes the older is the one whose last need ended first; the last "
+            "needs that end with a request end in the order of its positions.",
+            ("vllm#22711",),
+        ),
+        Clause(
+            "L16",
+            "cached_from_allocation_to_eviction",
+            "A hash is cached exactly from its allocation until can_allocate evicts it, or reset "
+            "forgets it: no other call changes what is cached.",
+            ("vllm#33452",),
+        ),
+        Clause(
+            "E1",
+            "credit_once",
+            "Encoder-decoder: an allocation is charged once and credited back exactly once: free "
+            "slots are the capacity less the sizes of what is allocated and not released.",
+            ("vllm#55733", "vllm#51228"),
+        ),
+        Clause(
+            "E2",
+            "notice_after_the_step",
+            "Encoder-decoder: a hash is reported one pass after its allocation, exactly once.",
+            ("vllm#32789",),
+        ),
+        Clause(
+            "E3",
+            "charged_while_needed",
+            "Encoder-decoder: an input is charged exactly from its allocation until it is "
+            "released, or its request, or everything.",
+            ("vllm#55733",),
+        ),
+        Clause(
+            "S1",
+            "gather_never_misses",
+            "The worker holds every hash that its step gathers.",
+            ("vllm#52482", "vllm#38551", "vllm#45347", "vllm#34220", "vllm#45658"),
+        ),
+        Clause(
+            "S2",
+            "hit_is_materialised",
+            "Every cached hash is at the worker, or the pass that is being decided encodes or "
+            "loads it: a hit is never of something that nobody has made.",
+            ("vllm#53723",),
+        ),
+        Clause(
+            "S3",
+            "mirrors_agree",
+            "Between passes the worker holds exactly the hashes that the ledger has cached.",
+            ("vllm#39544", "vllm#52482"),
+        ),
+        Clause(
+            "S4",
+            "worker_memory_bounded",
+            "Between passes the worker holds no more than the capacity; within a step, no more "
+            "than that if it drops first, and than that and what is reported if it encodes first.",
+            ("vllm#39544", "vllm#32789"),
+        ),
+        Clause(
+            "S5",
+            "no_orphan_reference",
+            "Between passes only requests that run hold references.",
+            ("vllm#31857", "vllm#12545"),
+        ),
+        Clause(
+            "S6",
+            "worker_order_irrelevant",
+            "Dropping before or after encoding leaves the worker with the same tensors.",
+            ("vllm#52482",),
+        ),
+        Clause(
+            "S7",
+            "progress",
+            "While a request is unfinished, some request can be served: zero-token passes do not "
+            "repeat for ever.",
+            ("vllm#31857", "vllm#40707", "vllm#51603"),
+        ),
+        Clause(
+            "S8",
+            "scheduled_encode_has_payload",
+            "The worker has the raw item of everything that it is told to encode.",
+            ("vllm#50871",),
+        ),
+        Clause(
+            "S9",
+            "what_tokens_overlap_is_held",
+            "A request holds every input that its scheduled tokens overlap, and every one whose "
+            "tokens a rejection may bring back.",
+            ("vllm#34220", "vllm#45347", "vllm#38551"),
+        ),
+        Clause(
+            "S10",
+            "ordered_once",
+            "A hash is ordered in one name, that of a request which holds it, to be encoded or to "
+            "be loaded; and only if the worker has none, or is about to drop it.",
+        ),
+        Clause(
+            "S11",
+            "orders_are_exact",
+            "An allocation orders the encoding or the loading of its hash. A preemption hands the "
+            "orders of its request to the first other holder, or takes them back. An output sends "
+            "them, once. Nothing else changes them.",
+            ("vllm#53723",),
+        ),
+        Clause(
+            "S12",
+            "leaving_is_exact",
+            "A request that is refused its blocks, or skipped, preempted or finished, holds "
+            "nothing afterwards; the others hold what they held; and what is cached stays, but "
+            "for an entry that nobody will encode any more.",
+            ("vllm#31857",),
+        ),
+        Clause(
+            "S13",
+            "tokens_change_no_ledger",
+            "To schedule tokens, to defer, to accept and to reject leave the ledger as it is.",
+        ),
+        Clause(
+            "S14",
+            "pending_is_what_was_admitted",
+            "What is pending for the current request are the embeddings that were admitted and "
+            "not allocated yet; nothing is pending for anybody else.",
+            ("vllm#23544",),
+        ),
+    )
+}
+
+
+def clause(id: str) -> Clause:
+    """The clause; one that this version does not know has only its id."""
+    return CLAUSES.get(id, Clause(id, id, ""))
