@@ -45,7 +45,7 @@ from .engine_state import (
     current,
     emptied,
     encodes,
-    heir_of,
+    hit_of,
     in_pass,
     loads,
     m,
@@ -119,16 +119,9 @@ def prefix_hit() -> Action:
     )
 
 
-def _hit(design: EngineDesign) -> Term:
-    if design.hittable == "at_once":
-        return cached.has(h)
-    fresh = exists(REQUEST, lambda q: encodes.has(h, q) | loads.has(h, q))
-    return cached.has(h) & ~fresh
-
-
 def look_up(design: EngineDesign) -> Action:
     """The current request's tokens may come to overlap the input: is it there?"""
-    call = lg.check_and_update_cache(_hit(design))
+    call = lg.check_and_update_cache(hit_of(design))
     return Action(
         "look_up",
         (i,),
@@ -282,13 +275,21 @@ def preempt(design: EngineDesign) -> Action:
     else:
         undone = named("undone", setof(HASH, lambda k: lost(k) & ~other(k)))
 
+    def is_heir(k: Term, q: Term) -> Term:
+        """The first of the others that refer to the hash."""
+
+        def refers(p: Term) -> Term:
+            return references.has(k, p) & ~(p == r)
+
+        return refers(q) & forall(REQUEST, lambda p: refers(p).implies(rank(q) <= rank(p)))
+
     def carried(relation: Symbol) -> Term:
         """Whose name it is done in from now on."""
 
         def still(k: Term, q: Term) -> Term:
             inherits = FALSE
             if design.withdrawal == "hands_over_or_undoes":
-                inherits = relation.has(k, r) & heir_of(k, q, r)
+                inherits = relation.has(k, r) & is_heir(k, q)
             return all_of(~(q == r), relation.has(k, q) | inherits)
 
         return setof(HASH, REQUEST, still)

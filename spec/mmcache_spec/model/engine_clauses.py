@@ -10,7 +10,6 @@ from ..kernel.system import Action, ActionProperty, Invariant
 from ..kernel.terms import (
     INT,
     SetSort,
-    Symbol,
     Term,
     all_of,
     any_of,
@@ -31,7 +30,7 @@ from .engine_state import (
     current,
     encoded,
     encodes,
-    heir_of,
+    hit_of,
     in_pass,
     loads,
     payload,
@@ -40,6 +39,8 @@ from .engine_state import (
     running,
     scheduled,
     tentative,
+    to_encode,
+    to_load,
     window,
     worker,
     worker_step,
@@ -125,7 +126,12 @@ SYSTEM_CLAIMS = (
                 current.has(q) | (pending[q] == 0),
             ),
         ),
-        "S14",
+        "S12",
+    ),
+    Invariant(
+        "orders_are_what_was_decided",
+        encodes.same_elements(to_encode) & loads.same_elements(to_load),
+        "S11",
     ),
 )
 
@@ -214,96 +220,14 @@ HIDDEN_ENTRIES = Invariant(
 
 def invariants(design: EngineDesign) -> tuple[Invariant, ...]:
     """Everything that is claimed of every state."""
-    ledger_invariants = (
-        inv
-        for inv in (*lg.STATE_CLAIMS, *lg.STRENGTHENING)
-        if inv.name != "an_obedient_worker_holds_the_cached_and_the_freed"
-    )
+    # The worker of the ledger's record obeys the ledger; this one obeys the outputs.
+    of_the_ledger = (*lg.STATE_CLAIMS, *lg.STRENGTHENING)
+    ledger_invariants = (inv for inv in of_the_ledger if "obedient" not in inv.name)
     hidden = (HIDDEN_ENTRIES,) if design.hittable == "when_dispatched" else ()
     return (*ledger_invariants, *SYSTEM_CLAIMS, *STRENGTHENING, *hidden)
 
 
 # --- of one decision ---------------------------------------------------------------------------
-
-LEAVING = ("give_back", "skip_waiting", "preempt", "finish")
-"""The ways in which a request loses what it has."""
-
-DECIDES_TOKENS = ("prefix_hit", "schedule", "defer", "accept", "reject")
-"""What is decided of tokens alone, and leaves the ledger as it is."""
-
-
-def _grown(relation: Symbol) -> Term:
-    """The order for the input, in the name of its request, is the only new one."""
-    return forall(
-        HASH,
-        REQUEST,
-        lambda k, q: relation.next.has(k, q).iff(
-            relation.has(k, q) | all_of(k == h, q == owner(i))
-        ),
-    )
-
-
-def _handed_over(relation: Symbol) -> Term:
-    """The orders of the request go to the first of the other holders, or are gone."""
-    return forall(
-        HASH,
-        REQUEST,
-        lambda k, q: relation.next.has(k, q).iff(
-            all_of(
-                ~(q == r),
-                relation.has(k, q) | all_of(relation.has(k, r), heir_of(k, q, r)),
-            )
-        ),
-    )
-
-
-def _same(relation: Symbol) -> Term:
-    return relation.next.same_elements(relation)
-
-
-def _order_claims() -> tuple[ActionProperty, ...]:
-    """S11: what is ordered follows from the decisions, and from nothing else."""
-    exact = {
-        "commit": _grown(encodes) & _same(loads),
-        "commit_load": _grown(loads) & _same(encodes),
-        "preempt": _handed_over(encodes) & _handed_over(loads),
-        "dispatch": encodes.next.is_empty() & loads.next.is_empty(),
-    }
-    others = ("look_up", "admit", *DECIDES_TOKENS, "give_back", "skip_waiting", "consume")
-    exact.update(dict.fromkeys((*others, "finish", "reset"), _same(encodes) & _same(loads)))
-    return tuple(ActionProperty("orders_are_exact", a, term, "S11") for a, term in exact.items())
-
-
-def _leaving_claims() -> tuple[ActionProperty, ...]:
-    """S12: whoever leaves holds nothing, and takes nothing from the others."""
-
-    def undone(k: Term) -> Term:
-        shared = exists(REQUEST, lambda q: references.has(k, q) & ~(q == r))
-        return _ordered(k, r) & ~shared
-
-    def resident(k: Term, action: str) -> Term:
-        return cached.has(k) & ~undone(k) if action == "preempt" else cached.has(k)
-
-    def formula(action: str) -> Term:
-        return all_of(
-            forall(INPUT, lambda j: held.next.has(j).iff(held.has(j) & ~(owner(j) == r))),
-            forall(
-                HASH,
-                REQUEST,
-                lambda k, q: references.next.has(k, q).iff(references.has(k, q) & ~(q == r)),
-            ),
-            forall(HASH, lambda k: cached.next.has(k).iff(resident(k, action))),
-            freed.next.same_elements(freed),
-        )
-
-    return tuple(ActionProperty("leaving_is_exact", a, formula(a), "S12") for a in LEAVING)
-
-
-def _token_claims() -> tuple[ActionProperty, ...]:
-    """S13: a decision of tokens leaves the ledger alone."""
-    return tuple(
-        ActionProperty("tokens_change_no_ledger", a, lg.unchanged(), "S13") for a in DECIDES_TOKENS
-    )
 
 
 def _dispatch_claims(design: EngineDesign) -> tuple[ActionProperty, ...]:
@@ -345,9 +269,7 @@ def action_properties(design: EngineDesign) -> tuple[ActionProperty, ...]:
         *lg.admission_claims("admit", promised_before),
         *_dispatch_claims(design),
         *lg.reset_claims("reset"),
-        *_order_claims(),
-        *_leaving_claims(),
-        *_token_claims(),
+        *lg.hit_claims("look_up", hit_of(design)),
         _duty("commit", lg.allocate()),
         _duty("commit_load", lg.allocate()),
     )

@@ -9,8 +9,8 @@ action that is wrong can break a clause about them, and cannot mend the clause b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..kernel.system import Monitor
@@ -37,7 +37,7 @@ from ..kernel.terms import (
     state,
 )
 from . import ledger as lg
-from .ledger import LedgerDesign, references
+from .ledger import LedgerDesign, cached
 from .world import HASH, INPUT, REQUEST, end_of, hash_of, lookahead, overlaps, owner, rank
 
 __all__ = [
@@ -54,7 +54,7 @@ __all__ = [
     "emptied",
     "encoded",
     "encodes",
-    "heir_of",
+    "hit_of",
     "in_pass",
     "known",
     "loaded",
@@ -68,6 +68,8 @@ __all__ = [
     "running",
     "scheduled",
     "tentative",
+    "to_encode",
+    "to_load",
     "window",
     "worker",
     "worker_step",
@@ -106,6 +108,11 @@ class EngineDesign:
     back."""
 
 
+i = parameter("input", INPUT)
+r = parameter("request", REQUEST)
+n = parameter("num_new_tokens", INT)
+m = parameter("num_computed_tokens", INT)
+
 # --- what the design writes --------------------------------------------------------------------
 
 encodes = state("encodes", SetSort.of(HASH, REQUEST))
@@ -125,6 +132,16 @@ OBSERVABLES: dict[str, Term] = {
 }
 """What can be seen of an engine: its ledger, and the orders of the output in the making."""
 
+
+def hit_of(design: EngineDesign) -> Term:
+    """Whether the input is a hit."""
+    h = hash_of(i)
+    if design.hittable == "at_once":
+        return cached.has(h)
+    fresh = exists(REQUEST, lambda q: encodes.has(h, q) | loads.has(h, q))
+    return cached.has(h) & ~fresh
+
+
 # --- what is recorded --------------------------------------------------------------------------
 
 in_pass = state("in_pass", BOOL, ghost=True)
@@ -143,6 +160,9 @@ computed = state("computed", MapSort.of(REQUEST, INT), ghost=True)
 """How many tokens of a request are computed; drafts, and steps on their way, count."""
 confirmed = state("confirmed", MapSort.of(REQUEST, INT), ghost=True)
 """How many of them no rejection can bring back."""
+to_encode = state("to_encode", SetSort.of(HASH, REQUEST), ghost=True)
+"""What this pass has decided to encode, and in whose name."""
+to_load = state("to_load", SetSort.of(HASH, REQUEST), ghost=True)
 worker = state("worker", SetSort.of(HASH), ghost=True)
 """The tensors that the worker holds, by the outputs that were sent to it."""
 payload = state("payload", SetSort.of(HASH, REQUEST), ghost=True)
@@ -150,7 +170,7 @@ payload = state("payload", SetSort.of(HASH, REQUEST), ghost=True)
 known = state("known", SetSort.of(REQUEST), ghost=True)
 """The requests that the worker has heard of."""
 
-PASS = (current, tentative, window, scheduled, promised)
+PASS = (current, tentative, window, scheduled, promised, to_encode, to_load)
 
 
 def emptied(variable: Symbol) -> tuple[Symbol, Term]:
@@ -218,11 +238,6 @@ def _shipped(design: EngineDesign) -> Term:
 
 # --- the records -------------------------------------------------------------------------------
 
-i = parameter("input", INPUT)
-r = parameter("request", REQUEST)
-n = parameter("num_new_tokens", INT)
-m = parameter("num_computed_tokens", INT)
-
 Lines = tuple[tuple[Symbol, Term], ...]
 
 
@@ -234,13 +249,27 @@ def at_risk(request: Term) -> Term:
     )
 
 
-def heir_of(k: Term, q: Term, victim: Term) -> Term:
-    """Whether, of the other holders of the hash, the request is the first."""
+def _is_heir(k: Term, q: Term) -> Term:
+    """Whether, of the other requests that need the hash, this is the first."""
 
-    def holds(p: Term) -> Term:
-        return references.has(k, p) & ~(p == victim)
+    def needs(p: Term) -> Term:
+        mine = exists(INPUT, lambda j: all_of(lg.needed.has(j), owner(j) == p, hash_of(j) == k))
+        return mine & ~(p == r)
 
-    return holds(q) & forall(REQUEST, lambda p: holds(p).implies(rank(q) <= rank(p)))
+    return needs(q) & forall(REQUEST, lambda p: needs(p).implies(rank(q) <= rank(p)))
+
+
+def _handed_over(decided: Symbol) -> tuple[Symbol, Term]:
+    """The decisions in the name of the request pass to an heir, or are gone."""
+    return decided.becomes(
+        setof(
+            HASH,
+            REQUEST,
+            lambda k, q: all_of(
+                ~(q == r), decided.has(k, q) | all_of(decided.has(k, r), _is_heir(k, q))
+            ),
+        )
+    )
 
 
 def _overlapped(request: Term, new: Term) -> Term:
@@ -276,7 +305,8 @@ def _of(request: Term, inputs: Symbol) -> Term:
 def _records(design: EngineDesign) -> Mapping[str, Lines]:
     """By event: what an observer writes down. `result` is what the call answered."""
     yes, told = result(BOOL), result(SetSort.of(HASH))
-    allocated = (tentative.becomes(tentative.remove(i)),)
+    allocated = tentative.becomes(tentative.remove(i))
+    h = hash_of(i)
     left_alone = (*NOBODY, *_from_the_start(r))
     was_current = current.has(r)
     return {
@@ -292,8 +322,8 @@ def _records(design: EngineDesign) -> Mapping[str, Lines]:
             tentative.becomes(ite(yes, tentative.insert(i), tentative)),
             window.becomes(ite(yes, window.insert(i), window)),
         ),
-        "commit": allocated,
-        "commit_load": allocated,
+        "commit": (allocated, to_encode.becomes(to_encode.insert(h, owner(i)))),
+        "commit_load": (allocated, to_load.becomes(to_load.insert(h, owner(i)))),
         "schedule": (
             in_pass.becomes(TRUE),
             running.becomes(running.insert(r)),
@@ -313,6 +343,8 @@ def _records(design: EngineDesign) -> Mapping[str, Lines]:
             current.becomes(current.remove(r)),
             tentative.becomes(ite(was_current, empty(INPUT), tentative)),
             window.becomes(ite(was_current, empty(INPUT), window)),
+            _handed_over(to_encode),
+            _handed_over(to_load),
             *_from_the_start(r),
         ),
         "dispatch": (
@@ -351,4 +383,39 @@ def monitors(design: EngineDesign) -> tuple[Monitor, ...]:
         return {a: ls[variable.name] for a, ls in lines.items() if variable.name in ls}
 
     kept = tuple(Monitor(variable, start, updates(variable)) for variable, start in starts)
-    return (lg.evictions("admit", "dispatch", "reset"), *kept)
+    return (*_of_the_ledger(), *kept)
+
+
+CALLS = {
+    "look_up": "check_and_update_cache",
+    "admit": "can_allocate",
+    "commit": "allocate",
+    "commit_load": "allocate",
+    "consume": "free_encoder_input",
+    "give_back": "free",
+    "skip_waiting": "free",
+    "preempt": "free",
+    "finish": "free",
+    "dispatch": "get_freed_mm_hashes",
+    "reset": "reset",
+}
+"""The call of the ledger that an event is to make."""
+
+
+def _of_the_ledger() -> Iterator[Monitor]:
+    """The ledger's record, of the calls that the events are to make; the worker is another."""
+
+    def wanted(k: Term) -> Term:
+        return exists(INPUT, lambda j: all_of(lg.needed.has(j), hash_of(j) == k, ~(owner(j) == r)))
+
+    def kept(k: Term) -> Term:
+        withdrawn = to_encode.has(k, r) | to_load.has(k, r)
+        return lg.stored.has(k) & (~withdrawn | wanted(k))
+
+    for monitor in lg.RECORD:
+        if monitor.variable.name == worker.name:
+            continue
+        updates = {e: monitor.updates[c] for e, c in CALLS.items() if c in monitor.updates}
+        if monitor.variable.name == lg.stored.name:
+            updates["preempt"] = setof(HASH, kept)
+        yield replace(monitor, updates=updates)

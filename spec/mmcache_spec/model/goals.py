@@ -396,7 +396,7 @@ ENGINE_GOALS = (
         "a skipped request gives a reference back",
         "skip_waiting",
         exists(HASH, lambda k: lg.references.has(k, r)),
-        about=("S5", "S12"),
+        about=("S5", "L13"),
     ),
     Goal(
         "a request begins within an input",
