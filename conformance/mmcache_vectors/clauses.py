@@ -212,27 +212,14 @@ CLAUSES: dict[str, Clause] = {
         ),
         Clause(
             "S11",
-            "orders_are_exact",
-            "An allocation orders the encoding or the loading of its hash. A preemption hands the "
-            "orders of its request to the first other holder, or takes them back. An output sends "
-            "them, once. Nothing else changes them.",
+            "orders_are_what_was_decided",
+            "The output orders to encode, or to load, exactly what its pass has allocated for "
+            "that; what was allocated for a request that is preempted is ordered for the first "
+            "other one that needs it, or not at all.",
             ("vllm#53723",),
         ),
         Clause(
             "S12",
-            "leaving_is_exact",
-            "A request that is refused its blocks, or skipped, preempted or finished, holds "
-            "nothing afterwards; the others hold what they held; and what is cached stays, but "
-            "for an entry that nobody will encode any more.",
-            ("vllm#31857",),
-        ),
-        Clause(
-            "S13",
-            "tokens_change_no_ledger",
-            "To schedule tokens, to defer, to accept and to reject leave the ledger as it is.",
-        ),
-        Clause(
-            "S14",
             "pending_is_what_was_admitted",
             "What is pending for the current request are the embeddings that were admitted and "
             "not allocated yet; nothing is pending for anybody else.",

@@ -404,7 +404,10 @@ def reset(design: EngineDesign) -> Action:
 # --- the system --------------------------------------------------------------------------------
 
 
-def engine(design: EngineDesign = EngineDesign()) -> TransitionSystem:
+SPECIFIED = EngineDesign()
+
+
+def engine(design: EngineDesign = SPECIFIED) -> TransitionSystem:
     """The engine under `design`, with everything that is claimed of it."""
     return TransitionSystem(
         name="engine",
