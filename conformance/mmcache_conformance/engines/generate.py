@@ -361,9 +361,20 @@ def _fits(vector: SystemVector, seed: Seed) -> bool:
 def contains(
     decisions: Sequence[tuple[str, str, int]], path: Sequence[tuple[str, str, int]]
 ) -> bool:
-    """Whether the path is among the decisions, in order; `confirm` leaves no trace in them."""
-    remaining = iter(decisions)
-    return all(any(d == tuple(a) for d in remaining) for a in path if a[0] != "confirm")
+    """Whether the path is among the decisions, in order, whatever their numbers of tokens.
+
+    Acceptance and rejection leave no trace in the decisions.
+    """
+    remaining = (_untimed(d) for d in decisions)
+    return all(any(d == tuple(a) for d in remaining) for a in path if a[0] not in UNTRACED)
+
+
+UNTRACED = frozenset({"accept", "reject"})
+
+
+def _untimed(decision: tuple[str, str, int]) -> tuple[str, str, int]:
+    name, request, number = decision
+    return name, request, -1 if name in ("schedule", "prefix_hit") else number
 
 
 def _run(

@@ -235,6 +235,18 @@ _WRONG_ENGINES = (
         ),
     ),
     Variant(
+        "skipped_keeps_references",
+        "a waiting request that no tokens are left for keeps the references of its hits",
+        (engine(EngineDesign(skipped="keeps_references")),),
+        ("vllm#31857",),
+        Expected(
+            (),
+            ("admit", "commit", "schedule", "look_up", "skip_waiting", "dispatch"),
+            ("look_up", "skip_waiting", "dispatch"),
+            "S5",
+        ),
+    ),
+    Variant(
         "unfiltered_drop_encode_gather",
         "the report is unfiltered; the worker drops, then encodes everything that was allocated",
         (engine(EngineDesign(_UNFILTERED)),),
@@ -350,13 +362,13 @@ _WRONG_ENGINES = (
     ),
     Variant(
         "lookahead_not_scheduled",
-        "the drafter reads one position further than what was looked up",
+        "the drafter reads further than what was looked up",
         (engine(EngineDesign(lookahead="not_covered")),),
         ("vllm#34220",),
         Expected(
             (),
-            ("schedule_with_drafter", "dispatch"),
-            ("schedule_with_drafter", "dispatch"),
+            ("schedule", "dispatch"),
+            ("schedule", "dispatch"),
             "S1",
         ),
     ),
