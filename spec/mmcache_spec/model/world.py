@@ -110,7 +110,9 @@ def overlaps(i: Term, begin: Term, end: Term) -> Term:
 def scope(hashes: int, requests: int, items: int) -> Scope:
     """A universe of hashes A, B, ..., and requests r1, r2, ... with inputs r1/0, r1/1, ...
 
-    Sizes, capacity and which input carries which hash are left to the search.
+    Sizes, capacity and which input carries which hash are left to the search. A token of text goes
+    before each input of two tokens, and one after them all; that is of use to those systems only
+    that know of tokens.
     """
     rs = tuple(f"r{k + 1}" for k in range(requests))
     inputs = {f"{r}/{p}": (r, p) for r in rs for p in range(items)}
@@ -125,6 +127,9 @@ def scope(hashes: int, requests: int, items: int) -> Scope:
             "owner": {i: r for i, (r, _) in inputs.items()},
             "position": {i: p for i, (_, p) in inputs.items()},
             "inputs_of": dict.fromkeys(rs, items),
+            "first_token": {i: 1 + 3 * p for i, (_, p) in inputs.items()},
+            "num_tokens": dict.fromkeys(inputs, 2),
+            "tokens_of": dict.fromkeys(rs, 1 + 3 * items),
         },
         at_least={"capacity": 1, "size": 1},
         interchangeable=("Hash", "Request"),
