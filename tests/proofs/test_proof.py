@@ -130,28 +130,14 @@ HARMLESS = {
 LESS = {
     "ledger": {},
     "encoder_decoder": {},
-    "engine": {
-        "look_up": {"window"},
-        "admit": {"window"},
-        "schedule": {"to_gather", "unconfirmed"},
-        "schedule_with_drafter": {"in_pass", "to_gather", "unconfirmed"},
-        "defer": {"current"},
-        "give_back": {"current"},
-        "preempt": {"in_pass", "running", "current"},
-        "dispatch": {"in_pass", "current", "tentative", "window", "known"},
-        "confirm": {"unconfirmed"},
-        "finish": {"running", "payload", "known"},
-    },
+    "engine": {},
     "progress": {
         "start": {"cached", "references"},
         "complete": {"done"},
         "leave": {"running", "references"},
     },
 }
-"""Effects that make a system do or ask more, not be safer. Without them it is as safe.
-
-That those of the engine are there is what its goals show.
-"""
+"""Effects that make a system do or ask more, not be safer. Without them it is as safe."""
 
 EFFECTS = [
     (system, action, variable.name)
