@@ -102,6 +102,8 @@ class Engine(_Strict, frozen=True, omit_defaults=True):
     prefix_caching: bool
     lookahead: Count = 0
     """How many tokens past the scheduled ones a drafter reads."""
+    chunked_items: bool = True
+    """Whether an item may be computed in several passes."""
 
 
 class Abort(_Strict, frozen=True, tag_field="op", tag="abort"):

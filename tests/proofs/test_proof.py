@@ -157,8 +157,8 @@ def test_a_forgotten_effect_breaks_the_proof(system, action, variable):
     kept = tuple(line for line in action.effect if line[0].name != variable)
     forgetful = replace(action, effect=kept)
     broken = _with_action(system, action, forgetful)
-    verdicts = {decide(o, SMALL).verdict for o in obligations(broken) if _is_about(o, forgetful)}
-    survives = verdicts == {"proved"}
+    about = (o for o in obligations(broken) if _is_about(o, forgetful))
+    survives = all(decide(o, SMALL).verdict == "proved" for o in about)
     harmless = (system.name, action.name, variable) in HARMLESS
     less = variable in LESS[system.name].get(action.name, set())
     assert survives == (harmless or less)

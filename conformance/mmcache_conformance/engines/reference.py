@@ -107,6 +107,7 @@ class ReferenceRun:
                 policy=engine.policy,
                 prefix_caching=engine.prefix_caching,
                 lookahead=engine.lookahead,
+                chunked_items=engine.chunked_items,
             ),
             _manager(mmcache, variant)(engine.cache_size),
             mmcache.EngineDecisions(**variant.decisions),

@@ -89,6 +89,8 @@ class EngineParameters:
     max_running: int = 64
     lookahead: int = 0
     """How many tokens past the scheduled ones a drafter reads."""
+    chunked_items: bool = True
+    """Whether an item may be computed in several passes."""
 
 
 @dataclass(frozen=True)
@@ -349,6 +351,10 @@ class SchedulingPass:
         for i, item in enumerate(request.mm_features):
             if item.end <= computed or item.position >= ahead + plan.tokens:
                 continue
+            whole = item.position < computed or item.end <= computed + plan.tokens
+            if not (whole or self.parameters.chunked_items):
+                plan.tokens = max(0, item.position - ahead)
+                break
             if item.identifier in admitted:
                 plan.again.append(i)
             elif self.manager.check_and_update_cache(request, i):

@@ -41,6 +41,7 @@ class Seed:
 DIRECT: tuple[tuple[str, str, Start], ...] = (
     ("stripped-payload", "payload_stripped_under_prefix_hit", "init"),
     ("waiting-keeps-references", "waiting_keeps_references", "init"),
+    ("skipped-keeps-references", "skipped_keeps_references", "init"),
     ("reallocated-then-dropped", "unfiltered_encode_gather_drop", "pass"),
     ("reallocated-not-encoded", "unfiltered_encode_if_missing_then_drop", "pass"),
     ("retain-everything", "retain_everything", "pass"),
