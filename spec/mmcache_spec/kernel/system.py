@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from .lemmas import Lemma
+from .schemas import Lemma, lemma_of
 from .terms import Function, Symbol, Term, all_of, replaced, subterms
 
 __all__ = [
@@ -46,6 +46,9 @@ class Action:
             for symbol in subterms(term):
                 if isinstance(symbol, Symbol) and symbol.role in ("next", "result"):
                     raise ValueError(f"{self.name}: speaks of {symbol.name} after the action")
+        for given in self.lemmas.values():
+            for thing in given:
+                lemma_of(thing)
 
     @property
     def modifies(self) -> frozenset[str]:
@@ -114,6 +117,10 @@ class Invariant:
     """The id of the clause that it states; None for a strengthening invariant."""
     lemmas: tuple[Lemma, ...] = ()
     """Facts about finite sets that its proofs may use, of the state in question."""
+
+    def __post_init__(self) -> None:
+        for thing in self.lemmas:
+            lemma_of(thing)
 
 
 @dataclass(frozen=True)
