@@ -226,15 +226,15 @@ SKETCHES = (
         "for that. The look-ahead takes the rest: no token is left, and the request is skipped.",
         "hit_while_waiting",
         {
-            "r1": [Shape(before=1, after=1, max_tokens=n, text="common") for n in (4, 8)],
-            "r2": [
-                Shape(before=1, after=1, arrival=n, second="Z", text="common") for n in (1, 2, 3)
-            ],
+            "r1": [Shape(before=1, after=1, text="common")],
+            "long": [Shape(before=n, arrival=1) for n in (10, 14, 18)],
+            "r2": [Shape(before=1, after=1, arrival=n, second="Z", text="common") for n in (2, 3)],
         },
-        range(4, 8),
+        range(6, 12),
         prefix_caching=True,
+        chunk=5,
         slots=2,
-        engine={"token_budget": 5, "lookahead": 1, "chunked_items": False},
+        engine={"token_budget": 8, "lookahead": 1, "chunked_items": False},
         controls={
             "skipped-chunked-control": {"chunked_items": True},
             "skipped-no-lookahead-control": {"lookahead": 0},
