@@ -227,10 +227,10 @@ SKETCHES = (
         "hit_while_waiting",
         {
             "r1": [Shape(before=1, after=1, text="common")],
-            "long": [Shape(before=n, arrival=1) for n in (10, 14, 18)],
+            "long": [Shape(before=n, arrival=1) for n in (22, 18)],
             "r2": [Shape(before=1, after=1, arrival=n, second="Z", text="common") for n in (2, 3)],
         },
-        range(6, 12),
+        range(9, 14),
         prefix_caching=True,
         chunk=5,
         slots=2,
