@@ -359,7 +359,7 @@ _WRONG_ENGINES = (
         (engine(EngineDesign(release="speculative")),),
         ("vllm#45347", "vllm#38551"),
         Expected(
-            (),
+            ("S9",),
             (*_ENCODED, "consume", *_EVICTED_FOR_NOTHING, *_MISS),
             ("consume", *_EVICTED_FOR_NOTHING, *_MISS),
             "S1",
@@ -386,7 +386,7 @@ _WRONG_ENGINES = (
         (engine(EngineDesign(lookahead="not_covered")),),
         ("vllm#34220",),
         Expected(
-            (),
+            ("S9",),
             ("schedule", "dispatch"),
             ("schedule", "dispatch"),
             "S1",
