@@ -15,6 +15,7 @@ Definition union_bound : Statements.union_bound_statement := Proofs.union_bound.
 Definition monotone : Statements.monotone_statement := Proofs.monotone.
 Definition nothing : Statements.nothing_statement := Proofs.nothing.
 Definition has_first : Statements.has_first_statement := Proofs.has_first.
+Definition has_earliest : Statements.has_earliest_statement := Proofs.has_earliest.
 Definition has_least : Statements.has_least_statement := Proofs.has_least.
 Definition has_greatest : Statements.has_greatest_statement := Proofs.has_greatest.
 Definition members_of_empty : Statements.members_of_empty_statement := Proofs.members_of_empty.
@@ -38,6 +39,7 @@ Definition everything :=
   , @monotone
   , @nothing
   , @has_first
+  , @has_earliest
   , @has_least
   , @has_greatest
   , @members_of_empty

@@ -12,6 +12,9 @@ Open Scope Z_scope.
 (* Equality is decidable, as it is in the classical logic of the solvers. *)
 Class Decidable (T : Type) := same : forall x y : T, {x = y} + {x <> y}.
 
+(* The logic of the solvers is classical. What needs that has it for a premise. *)
+Definition classical : Prop := forall P : Prop, P \/ ~ P.
+
 Record FiniteSet (T : Type) := listing { elements : list T; distinct : NoDup elements }.
 Arguments listing {T} _ _.
 Arguments elements {T} _.

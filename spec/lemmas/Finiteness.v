@@ -8,8 +8,6 @@ From MMCache Require Import FiniteSets.
 Import ListNotations.
 Open Scope Z_scope.
 
-Definition classical : Prop := forall P : Prop, P \/ ~ P.
-
 Lemma finite_sets_are_finite {T : Type} (A : FiniteSet T) : finite (member A).
 Proof. exists (elements A). intro x. reflexivity. Qed.
 

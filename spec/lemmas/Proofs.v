@@ -122,6 +122,19 @@ Proof.
   exists x. split; [apply H; exact M|]. intros y Y. apply L, H, Y.
 Qed.
 
+Theorem has_earliest : has_earliest_statement.
+Proof.
+  intros T D where_ key C N [z Z].
+  assert (G : forall n : nat, (exists x, where_ x /\ key x < Z.of_nat n) ->
+           exists x, where_ x /\ (forall y, where_ y -> key x <= key y)).
+  { induction n as [|n IH]; intros [x [W L]]; [specialize (N x); lia|].
+    destruct (C (exists y, where_ y /\ key y < Z.of_nat n)) as [H|H]; [apply IH, H|].
+    exists x. split; [exact W|]. intros y Y.
+    destruct (Z_lt_le_dec (key y) (key x)) as [K|K]; [|exact K].
+    exfalso. apply H. exists y. split; [exact Y | lia]. }
+  apply (G (Z.to_nat (key z + 1))). exists z. split; [exact Z|]. specialize (N z). lia.
+Qed.
+
 Theorem has_least : has_least_statement.
 Proof.
   intros T D A key fact F [z Z].

@@ -86,6 +86,14 @@ Definition has_first_statement : Prop :=
   (exists (x : T), where_ x) ->
   exists (x : T), where_ x /\ (forall (y : T), where_ y -> key x <= key y).
 
+Definition has_earliest_statement : Prop :=
+  forall (T : Type) (same_T : Decidable T)
+         (where_ : T -> Prop) (key : T -> Z),
+  classical ->
+  (forall a : T, 0 <= key a) ->
+  (exists (x : T), where_ x) ->
+  exists (x : T), where_ x /\ (forall (y : T), where_ y -> key x <= key y).
+
 Definition has_least_statement : Prop :=
   forall (T : Type) (same_T : Decidable T)
          (members : FiniteSet T) (key : T -> Z) (fact : T -> Prop),

@@ -14,6 +14,7 @@ from mmcache_spec.kernel import schemas
 from mmcache_spec.kernel.lemmas import (
     Lemma,
     for_every,
+    has_earliest,
     has_first,
     has_least,
     insertion,
@@ -37,6 +38,7 @@ from mmcache_spec.kernel.terms import (
     forall,
     setof,
     state,
+    subterms,
     total,
 )
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
@@ -78,6 +80,31 @@ def test_a_copy_of_a_lemma_says_the_same() -> None:
     assert unpickled.schema is lemma.schema
 
 
+def test_a_lemma_under_other_names_is_the_same_of_other_sets() -> None:
+    other = state("other cached", SetSort.of(HASH))
+    lemma = monotone(_until(Symbol(HASH, "k", "parameter")), freed, size)
+    renamed = lemma.renamed(lambda s: other if s is cached else None)
+    assert renamed.schema is lemma.schema
+    assert renamed.weights == lemma.weights
+    for before, after in zip(lemma.finite, renamed.finite, strict=True):
+        assert (other in set(subterms(after))) == (cached in set(subterms(before)))
+        assert cached not in set(subterms(after))
+    assert cached not in set(subterms(renamed.formula))
+
+
+def test_a_lemma_is_not_renamed_into_another_sort_or_under_a_quantifier() -> None:
+    lemma = has_first(HASH, lambda x: cached.has(x), age)
+    assert isinstance(lemma.formula, Op)
+    bound = [s for s in subterms(lemma.formula) if isinstance(s, Symbol) and s.role == "bound"]
+    with pytest.raises(TypeError, match="is a Set"):
+        lemma.renamed(lambda s: since if s is cached else None)
+    with pytest.raises(TypeError, match="one of them is bound"):
+        lemma.renamed(lambda s: bound[0] if s is bound[-1] else None)
+    quantified = Symbol(SetSort.of(HASH), "any", "bound")
+    with pytest.raises(TypeError, match="one of them is bound"):
+        lemma.renamed(lambda s: quantified if s is cached else None)
+
+
 def test_no_class_poses_as_a_lemma() -> None:
     with pytest.raises(TypeError, match="not by a subclass"):
         type("Mine", (Lemma,), {})
@@ -91,6 +118,10 @@ def _in_an_invariant(thing: object) -> object:
     return Invariant("x", TRUE, lemmas=(thing,))  # type: ignore[arg-type]
 
 
+def _for_uniqueness(thing: object) -> object:
+    return replace(SPECIFIED.systems[0], uniqueness={"a": (thing,)})  # type: ignore[dict-item]
+
+
 def _as_a_fact(thing: object) -> object:
     return has_least(cached, since, lambda x: thing)  # type: ignore[arg-type,return-value]
 
@@ -99,7 +130,9 @@ def _for_every(thing: object) -> object:
     return for_every(HASH, lambda k: thing)  # type: ignore[arg-type,return-value]
 
 
-@pytest.mark.parametrize("use", [_in_an_action, _in_an_invariant, _as_a_fact, _for_every])
+@pytest.mark.parametrize(
+    "use", [_in_an_action, _in_an_invariant, _for_uniqueness, _as_a_fact, _for_every]
+)
 @pytest.mark.parametrize("thing", [Axiom("x", FALSE), Invariant("x", FALSE), FALSE, None])
 def test_what_has_a_formula_is_not_yet_a_lemma(
     use: Callable[[object], object], thing: object
@@ -216,13 +249,14 @@ def test_a_variable_that_got_away_proves_nothing() -> None:
     stray = monotone(setof(HASH, lambda x: x == kept[0]), cached, size)
     ledger = SPECIFIED.systems[0]
     call = ledger.action("can_allocate")
-    strayed = replace(call, lemmas={"eviction_never_runs_dry": (stray,)})
+    claim = next(iter(call.lemmas))
+    strayed = replace(call, lemmas={claim: (stray,)})
     actions = tuple(strayed if a is call else a for a in ledger.actions)
     system = replace(ledger, actions=actions)
-    (obligation,) = (
+    obligation = next(
         o
         for o in obligations(system)
-        if o.claim.name == "eviction_never_runs_dry" and o.action is strayed
+        if o.claim.name == claim and o.action is not None and o.action.name == call.name
     )
     with pytest.raises(KeyError):
         is_proved(obligation)
@@ -274,6 +308,8 @@ def test_a_lemma_lists_what_must_be_finite_and_what_not_negative() -> None:
     (where,) = first.finite
     assert where.sort == SetSort.of(HASH)
     assert first.weights == ()
+    earliest = has_earliest(HASH, lambda x: ~cached.has(x), age)
+    assert (earliest.finite, earliest.weights) == ((), (age,))
 
 
 # --- and this is what the proofs are given -----------------------------------------------------

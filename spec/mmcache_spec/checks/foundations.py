@@ -18,6 +18,7 @@ from ..kernel.finiteness import holds_sets, is_finite, not_shown_finite
 from ..kernel.schemas import Lemma
 from ..kernel.system import TransitionSystem
 from ..kernel.terms import INT, Function, Op, Symbol, Term, alpha_form, forall, subterms
+from . import complete
 from .induction import lemmas_given, obligations
 
 __all__ = [
@@ -115,8 +116,9 @@ def _weights(term: Term) -> Iterator[Function]:
 
 
 def given_lemmas(system: TransitionSystem) -> list[Lemma]:
-    """The lemmas of all proofs of the system, each once."""
-    used = (lemma for o in obligations(system) for lemma in lemmas_given(o))
+    """The lemmas of all proofs of the system, of induction and of completeness, each once."""
+    used = [lemma for o in obligations(system) for lemma in lemmas_given(o)]
+    used += [lemma for q in complete.questions(system) for lemma in complete.lemmas(q)]
     return list({alpha_form(lemma.formula)[0]: lemma for lemma in used}.values())
 
 

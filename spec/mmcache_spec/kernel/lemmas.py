@@ -21,6 +21,7 @@ from .schemas import (
     Lemma,
     Members,
     Predicate,
+    Property,
     Schema,
     Sorts,
     Weight,
@@ -48,6 +49,7 @@ __all__ = [
     "disjoint_union",
     "emptiness",
     "for_every",
+    "has_earliest",
     "has_first",
     "has_greatest",
     "has_least",
@@ -132,7 +134,16 @@ def nothing(x: Element) -> Term:
 @Schema
 def has_first(sort: Elements, where: Predicate, key: KeyFunction) -> Term:
     """`has_least`, of the elements that satisfy a predicate, by a function of the world."""
+    return _first(sort, where, key)
 
+
+@Schema
+def has_earliest(sort: Elements, where: Property, key: Weight) -> Term:
+    """The same of elements that may be infinitely many, by a key that is not negative."""
+    return _first(sort, where, key)
+
+
+def _first(sort: Sort, where: Callable[[Term], Term], key: Function) -> Term:
     def first(x: Term) -> Term:
         return where(x) & forall(sort, lambda y: where(y).implies(key(x) <= key(y)))
 

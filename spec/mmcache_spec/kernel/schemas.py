@@ -34,6 +34,7 @@ __all__ = [
     "Lemma",
     "Members",
     "Predicate",
+    "Property",
     "Schema",
     "Sorts",
     "Statement",
@@ -53,6 +54,7 @@ class Kind(Enum):
     KEY_FUNCTION = "a function from elements to numbers"
     ELEMENTS = "the sort of the elements"
     PREDICATE = "a property that finitely many elements have"
+    PROPERTY = "a property of elements"
     FACT = "a lemma about any element"
     SORTS = "some sorts"
     FAMILY = "a lemma about any elements of some sorts"
@@ -100,13 +102,15 @@ class Lemma:
         comparison; the sets that must be finite are renamed with it.
 
         Raises:
-            TypeError: A symbol is renamed to one of another sort.
+            TypeError: A symbol is renamed to one of another sort, or one of the two is bound.
         """
 
         def checked(symbol: Symbol) -> Symbol | None:
             other = find(symbol)
             if other is not None and other.sort != symbol.sort:
                 raise TypeError(f"{symbol.name} is a {symbol.sort}, not a {other.sort}")
+            if other is not None and "bound" in (symbol.role, other.role):
+                raise TypeError(f"{symbol.name} as {other.name}: one of them is bound")
             return other
 
         other = object.__new__(Lemma)
@@ -136,6 +140,7 @@ Weight = Annotated[Function, Kind.WEIGHT]
 KeyFunction = Annotated[Function, Kind.KEY_FUNCTION]
 Elements = Annotated[Sort, Kind.ELEMENTS]
 Predicate = Annotated[Callable[[Term], Term], Kind.PREDICATE]
+Property = Annotated[Callable[[Term], Term], Kind.PROPERTY]
 Fact = Annotated[Callable[[Term], Lemma], Kind.FACT]
 Sorts = Annotated[tuple[Sort, ...], Kind.SORTS]
 Family = Annotated[Callable[..., Lemma], Kind.FAMILY]
@@ -270,7 +275,7 @@ def _any(name: str, kind: Kind, sorts: tuple[Sort, ...]) -> object:
             return Symbol(MapSort.of(ANYTHING, INT), name, "parameter")
         case Kind.WEIGHT | Kind.KEY_FUNCTION:
             return Function(name, ANYTHING, INT)
-        case Kind.PREDICATE | Kind.FACT | Kind.FAMILY:
+        case Kind.PREDICATE | Kind.PROPERTY | Kind.FACT | Kind.FAMILY:
             return Function(name, ANYTHING, BOOL)
         case Kind.ELEMENTS:
             return ANYTHING
@@ -281,7 +286,7 @@ def _any(name: str, kind: Kind, sorts: tuple[Sort, ...]) -> object:
 def _as_given(argument: Argument) -> Any:
     """The argument in the form in which a schema takes it."""
     match argument.kind, argument.value:
-        case Kind.PREDICATE, Function() as said:
+        case ((Kind.PREDICATE | Kind.PROPERTY), Function() as said):
             return lambda x: Op(BOOL, "apply", (x,), said)
         case ((Kind.FACT | Kind.FAMILY), Function() as said):
             return lambda *x: _Assumed(Op(BOOL, "apply", x, said))
@@ -289,6 +294,10 @@ def _as_given(argument: Argument) -> Any:
 
 
 # --- a schema, applied -------------------------------------------------------------------------
+
+
+_FUNCTIONS = (Kind.PREDICATE, Kind.PROPERTY, Kind.FACT, Kind.FAMILY)
+"""The arguments that are Python functions, called by the schema."""
 
 
 class _Application:
@@ -320,7 +329,7 @@ class _Application:
     def _recorded(self, name: str) -> Any:
         """The argument; where it is a function of ours, one that remembers what it said."""
         kind, given = self._schema.kinds[name], self._given[name]
-        if kind not in (Kind.PREDICATE, Kind.FACT, Kind.FAMILY):
+        if kind not in _FUNCTIONS:
             return given
         said = self._said[name] = []
         return _Recorded(given, kind, said, self)
@@ -367,6 +376,8 @@ class _Application:
 
     def _fits(self, kind: Kind, given: object) -> bool:
         x = self._elements
+        if kind in _FUNCTIONS:
+            return callable(given)
         match kind, given:
             case Kind.MEMBERS, Term(sort=sort):
                 return sort == SetSort.of(x)
@@ -380,8 +391,6 @@ class _Application:
                 return True
             case Kind.SORTS, (*sorts,):
                 return all(isinstance(s, Sort) for s in sorts)
-            case ((Kind.PREDICATE | Kind.FACT | Kind.FAMILY), _):
-                return callable(given)
         return False
 
 
@@ -400,7 +409,7 @@ class _Recorded:
 
     def __call__(self, *elements: Term) -> Any:
         answer = self._given(*elements)
-        if self._kind is Kind.PREDICATE:
+        if self._kind in (Kind.PREDICATE, Kind.PROPERTY):
             if not isinstance(answer, Term) or answer.sort != BOOL:
                 raise TypeError(f"{answer!r} is no formula")
             self._said.append((elements, answer))

@@ -190,6 +190,9 @@ class TransitionSystem:
     """Facts about finite sets, by action, for the proof that there is one answer and one state."""
 
     def __post_init__(self) -> None:
+        for given in self.uniqueness.values():
+            for thing in given:
+                lemma_of(thing)
         self._keep_the_record()
         declared = {v.name for v in self.variables}
         if {v.name for v, _ in self.init} != declared:

@@ -151,7 +151,7 @@ def _type(argument: Argument, statement: Statement) -> str:
             return element
         case Kind.KEY | Kind.KEY_FUNCTION | Kind.WEIGHT:
             return f"{element} -> Z"
-        case Kind.PREDICATE | Kind.FACT:
+        case Kind.PREDICATE | Kind.PROPERTY | Kind.FACT:
             return f"{element} -> Prop"
         case Kind.FAMILY:
             return " -> ".join([*(s.name for s in statement.sorts), "Prop"])
@@ -169,6 +169,8 @@ def _premises(statement: Statement) -> Iterator[str]:
                 yield f"(forall a : {element}, 0 <= {name} a)"
             case Kind.PREDICATE:
                 yield f"finite {name}"
+            case Kind.PROPERTY:
+                yield "classical"
             case Kind.FACT:
                 yield f"(forall a : {element}, {name} a)"
             case Kind.FAMILY:
