@@ -14,8 +14,8 @@ help:
 	@echo "make lint     format, lint, types, import walls"
 	@echo "make bench    measure (alone on the machine, please)"
 	@echo "make mutants  change the reference, and see whether the vectors notice"
-	@echo "make vectors  regenerate the conformance vectors"
-	@echo "make conformance-vllm  the system vectors on the scheduler of a vLLM for CPUs (3.5 GB)"
+	@echo "make vectors  regenerate the vectors of managers, the seeds and the vectors of engines"
+	@echo "make conformance-vllm  the engine vectors on the scheduler of a vLLM for CPUs (3.5 GB)"
 	@echo "make docs     regenerate the generated pages of docs/ and theories of spec/lemmas/"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -64,6 +64,8 @@ mutants: $(VENV)/.installed-strength
 
 vectors: $(VENV)/.installed
 	@$(BIN)/mmcache-spec counterexamples
+	@$(BIN)/python -m mmcache_spec.generate.engine_seeds --write
+	@$(BIN)/python -m mmcache_conformance.engines.generate
 
 docs: $(VENV)/.installed
 	@$(BIN)/mmcache-spec clauses --markdown > docs/clauses.md
@@ -72,7 +74,7 @@ docs: $(VENV)/.installed
 	@$(BIN)/mmcache-spec lemmas --coq Check > spec/lemmas/Check.v
 
 VLLM_BIN := $(VENV)/vllm/bin
-SYSTEM_RUN := $(VLLM_BIN)/mmcache-conformance system run --quiet
+ENGINE_RUN := $(VLLM_BIN)/mmcache-conformance run --quiet
 
 # The torchvision that comes with it does not fit its torch, and vLLM cannot be imported beside it.
 $(VENV)/vllm/.installed: pyproject.toml
@@ -83,8 +85,8 @@ $(VENV)/vllm/.installed: pyproject.toml
 
 # As released it fails; with the two repairs it must not. docs/vllm-scheduler.md has the table.
 conformance-vllm: $(VENV)/vllm/.installed
-	@$(SYSTEM_RUN) vllm-scheduler vllm-scheduler:v2 || true
-	@$(SYSTEM_RUN) vllm-scheduler:withdraw:payload vllm-scheduler:v2:withdraw
+	@$(ENGINE_RUN) vllm-scheduler vllm-scheduler:v2 || true
+	@$(ENGINE_RUN) vllm-scheduler:withdraw:payload vllm-scheduler:v2:withdraw
 
 clean:
 	rm -rf $(VENV) build dist

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import traceback
 
-__all__ = ["AdapterError", "TargetError", "TargetSpecError", "describe_exception"]
+__all__ = [
+    "AdapterError",
+    "TargetError",
+    "TargetNameError",
+    "UnknownTargetError",
+    "describe_exception",
+]
 
 
-class TargetSpecError(ValueError):
+class TargetNameError(ValueError):
     """The text that names a target cannot be understood."""
+
+
+class UnknownTargetError(TargetNameError):
+    """It has none of the forms that a name has."""
 
 
 class TargetError(Exception):

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pytest
 
 PACKAGE = "mmcache_conformance"
+NOTHING_CHECKED = "mmcache_conformance: every vector was skipped, so nothing was checked"
+_TEST = "::test_vector["
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -23,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     group.addoption(
         "--target",
         dest="mmcache_target",
-        metavar="SPEC",
+        metavar="TARGET",
         default="reference",
         help="what to test, as for mmcache-conformance run (default: reference)",
     )
@@ -34,6 +36,38 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         default=None,
         help="take the vectors of this directory instead of those of the package",
     )
+    group.addoption(
+        "--expected",
+        dest="mmcache_expected",
+        metavar="FILE",
+        default=None,
+        help="the failures that are expected, as for mmcache-conformance run",
+    )
+    pluginmanager.register(_NothingChecked(), f"{PACKAGE}.nothing_checked")
+
+
+class _NothingChecked:
+    """A target of which nothing was checked has not passed: the exit code is that of `run`, 3."""
+
+    def __init__(self) -> None:
+        self.checked = self.skipped = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if _TEST not in report.nodeid:
+            return
+        # What is expected to fail, and does, is reported as skipped, and was checked.
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.skipped += 1
+        elif report.when == "call":
+            self.checked += 1
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if self.skipped and not self.checked and exitstatus == 0:
+            session.exitstatus = 3
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.skipped and not self.checked:
+            terminalreporter.write_line(NOTHING_CHECKED, red=True)
 
 
 def _is_ours(argument: str) -> bool:

@@ -1,48 +1,52 @@
-"""The system vector: one JSON file, one workload for a whole engine, what must hold pass by pass.
+"""The engine vector: one JSON file, one workload for a whole engine, what must hold pass by pass.
 
 It fixes requests, the engine's configuration, and the clauses that every pass must keep. It does
 not fix what a contract leaves free: which request is preempted, how prompts are chunked, in which
-pass what happens. So a correct engine with another policy passes. Like `format`, this module
+pass what happens. So a correct engine with another policy passes. Like `manager`, this module
 imports no solver.
 """
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
-from .manager import Count, Name, VectorError, slug
+from . import document
+from .document import Count, Name, Positive, canonical, schema_of, slug
+from .manager import VectorError
 
 __all__ = [
-    "SYSTEM_FORMAT",
-    "SYSTEM_FORMAT_VERSION",
+    "ENGINE_CLAUSES",
+    "FORMAT",
+    "FORMAT_VERSION",
     "Abort",
-    "Clause",
-    "Engine",
+    "EngineClause",
+    "EngineSettings",
+    "EngineVector",
     "Event",
     "PassesHold",
+    "PathProvenance",
     "ResetBothSides",
     "Situation",
-    "SystemItem",
-    "SystemProvenance",
-    "SystemRequest",
-    "SystemVector",
     "VectorError",
-    "decode_system",
-    "encode_system",
-    "load_system",
-    "system_content_id",
-    "system_schema",
+    "WorkloadItem",
+    "WorkloadRequest",
+    "content_id",
+    "decode",
+    "encode",
+    "json_schema",
+    "load",
 ]
 
-SYSTEM_FORMAT = "mmcache/system-vector"
-SYSTEM_FORMAT_VERSION = 1
+FORMAT: Literal["mmcache/engine-vector"] = "mmcache/engine-vector"
+FORMAT_VERSION: Literal[1] = 1
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-Clause = Literal["L1", "S1", "S2", "S3", "S4", "S5", "S7", "S8"]
+EngineClause = Literal["L1", "S1", "S2", "S3", "S4", "S5", "S7", "S8"]
+ENGINE_CLAUSES: tuple[EngineClause, ...] = ("S1", "L1", "S2", "S3", "S4", "S5", "S7", "S8")
+"""All that can be seen after a pass, what would end an engine first."""
 Situation = Literal[
     "encoding_withdrawn",
     "encoding_shared_when_withdrawn",
@@ -58,7 +62,7 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class SystemItem(_Strict, frozen=True):
+class WorkloadItem(_Strict, frozen=True):
     """A multimodal item: `num_embeds` placeholder tokens from `position` on, one embedding each."""
 
     identifier: Name
@@ -66,7 +70,7 @@ class SystemItem(_Strict, frozen=True):
     num_embeds: Positive
 
 
-class SystemRequest(_Strict, frozen=True):
+class WorkloadRequest(_Strict, frozen=True):
     """A request. Its prompt is its text and its items, so it has the tokens of both."""
 
     request_id: Name
@@ -74,7 +78,7 @@ class SystemRequest(_Strict, frozen=True):
     """The pass before which it is added; requests of one arrival are added in this order."""
     priority: int
     """The lower, the sooner; read only under the policy `priority`."""
-    items: tuple[SystemItem, ...]
+    items: tuple[WorkloadItem, ...]
     num_text_tokens: Count
     max_tokens: Positive
     """It generates so many tokens, whatever they are."""
@@ -86,7 +90,7 @@ class SystemRequest(_Strict, frozen=True):
         return self.num_text_tokens + sum(item.num_embeds for item in self.items)
 
 
-class Engine(_Strict, frozen=True, omit_defaults=True):
+class EngineSettings(_Strict, frozen=True, omit_defaults=True):
     """The configuration. Sizes are in embeddings, lengths in tokens."""
 
     cache_size: Count
@@ -125,15 +129,15 @@ Event = Abort | ResetBothSides
 class PassesHold(_Strict, frozen=True):
     """What must hold, whatever the engine decides."""
 
-    every_pass: tuple[Clause, ...]
-    """The clauses that hold after each pass, as the runner of system vectors checks them."""
+    every_pass: tuple[EngineClause, ...]
+    """The clauses that hold after each pass, as the runner of engine vectors checks them."""
     stall_after: Positive
     """So many passes in a row without a token, while some request is unfinished, are a stall."""
     max_passes: Positive
     """All requests finish within so many passes; generous, for chunking is the engine's."""
 
 
-class SystemProvenance(_Strict, frozen=True):
+class PathProvenance(_Strict, frozen=True):
     """The abstract path that the solver found, and of which the vector is an instance."""
 
     spec_digest: str
@@ -143,8 +147,8 @@ class SystemProvenance(_Strict, frozen=True):
     """Action, request, and input id (-1 where there is none)."""
 
 
-class SystemVector(_Strict, frozen=True):
-    format: Literal["mmcache/system-vector"]
+class EngineVector(_Strict, frozen=True):
+    format: Literal["mmcache/engine-vector"]
     format_version: Literal[1]
     id: Name
     description: str
@@ -156,100 +160,83 @@ class SystemVector(_Strict, frozen=True):
     """The variants that fail here, on the reference engine with that one decision changed."""
     situation: Situation | None
     """What an engine must come to, or its passing says little; None where anything will do."""
-    provenance: SystemProvenance
-    engine: Engine
-    requests: tuple[SystemRequest, ...]
+    provenance: PathProvenance
+    engine: EngineSettings
+    requests: tuple[WorkloadRequest, ...]
     events: tuple[Event, ...]
     expect: PassesHold
 
+    @property
+    def kind(self) -> Literal["engine"]:
+        """What it tests."""
+        return "engine"
 
-def system_content_id(
+
+def content_id(
     name: str,
-    engine: Engine,
-    requests: tuple[SystemRequest, ...],
+    engine: EngineSettings,
+    requests: tuple[WorkloadRequest, ...],
     events: tuple[Event, ...],
     expect: PassesHold,
 ) -> str:
     """A stable id: the name, and eight hex digits of what the vector does and expects."""
-    content = msgspec.json.encode((engine, requests, events, expect), order="deterministic")
-    return f"{name}-{hashlib.sha256(content).hexdigest()[:8]}"
+    return document.content_id(name, (engine, requests, events, expect))
 
 
-def encode_system(vector: SystemVector) -> bytes:
-    """Canonical bytes: sorted keys, two spaces, one newline at the end."""
-    compact = msgspec.json.encode(vector, order="sorted")
-    return msgspec.json.format(compact, indent=2) + b"\n"
+def encode(vector: EngineVector) -> bytes:
+    """The canonical bytes."""
+    return canonical(vector)
 
 
-def decode_system(content: bytes, source: str) -> SystemVector:
+def decode(content: bytes, source: str) -> EngineVector:
     """Parse and check. Raises `VectorError`, which names `source` and the JSON path."""
-    try:
-        header: Any = msgspec.json.decode(content)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise VectorError(f"{source}: not JSON: {error}") from None
-    if not isinstance(header, dict) or header.get("format") != SYSTEM_FORMAT:
-        raise VectorError(
-            f'{source}: at $.format: not a system vector; it should say "{SYSTEM_FORMAT}"'
-        )
-    version = header.get("format_version")
-    if version != SYSTEM_FORMAT_VERSION:
-        raise VectorError(
-            f"{source}: at $.format_version: version {version!r}, but this suite reads version "
-            f"{SYSTEM_FORMAT_VERSION}; install the suite that the vector was made for"
-        )
-    try:
-        vector = msgspec.convert(header, SystemVector, strict=True)
-    except msgspec.ValidationError as error:
-        reason, _, path = str(error).partition(" - at ")
-        raise VectorError(f"{source}: at {path.strip('`') or '$'}: {reason}") from None
+    vector = document.parse(
+        content,
+        source,
+        EngineVector,
+        format=FORMAT,
+        version=FORMAT_VERSION,
+        noun="engine vector",
+        error=VectorError,
+    )
     for path, reason in _faults(vector):
         raise VectorError(f"{source}: at {path}: {reason}")
     return vector
 
 
-def _faults(vector: SystemVector) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def _faults(vector: EngineVector) -> Iterator[tuple[str, str]]:
+    """Where it contradicts itself, and how."""
     sizes: dict[str, int] = {}
     ids = [request.request_id for request in vector.requests]
     if len(set(ids)) != len(ids):
-        found.append(("$.requests", "a request_id occurs twice"))
+        yield "$.requests", "a request_id occurs twice"
     for k, request in enumerate(vector.requests):
         end = 0
         for n, item in enumerate(request.items):
             path = f"$.requests[{k}].items[{n}]"
             if sizes.setdefault(item.identifier, item.num_embeds) != item.num_embeds:
-                found.append((f"{path}.num_embeds", f"{item.identifier} has two sizes"))
+                yield f"{path}.num_embeds", f"{item.identifier} has two sizes"
             if item.position < end:
-                found.append((f"{path}.position", "overlaps the item before it"))
+                yield f"{path}.position", "overlaps the item before it"
             end = item.position + item.num_embeds
         if end > request.num_prompt_tokens:
-            found.append((f"$.requests[{k}].items", "an item ends after the prompt"))
+            yield f"$.requests[{k}].items", "an item ends after the prompt"
     for k, event in enumerate(vector.events):
         if isinstance(event, Abort) and event.request not in ids:
-            found.append((f"$.events[{k}].request", f"no request {event.request!r}"))
-    expected = system_content_id(
+            yield f"$.events[{k}].request", f"no request {event.request!r}"
+    expected = content_id(
         slug(vector.id), vector.engine, vector.requests, vector.events, vector.expect
     )
     if vector.id != expected:
         reason = f"the content makes it {expected!r}; a vector that was edited needs its new id"
-        found.append(("$.id", reason))
-    return found
+        yield "$.id", reason
 
 
-def load_system(path: Path) -> SystemVector:
+def load(path: Path) -> EngineVector:
     """Read one file. Raises `VectorError`."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise VectorError(f"{path}: {error.strerror}") from None
-    return decode_system(content, str(path))
+    return decode(document.read(path, error=VectorError), str(path))
 
 
-def system_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, Any]:
     """The JSON Schema of the format (draft 2020-12)."""
-    schema = msgspec.json.schema(SystemVector)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mmcache system vector, version 1",
-        **schema,
-    }
+    return schema_of(EngineVector, "mmcache engine vector, version 1")

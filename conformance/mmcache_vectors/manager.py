@@ -1,4 +1,4 @@
-"""The conformance vector: one JSON file, one sequence of calls, what must come back.
+"""The vector of a manager: one JSON file, one sequence of calls, what must come back.
 
 This module is the typed model of the format; the published JSON Schema is generated from it.
 It imports no solver: engines' test runs read vectors through it.
@@ -6,12 +6,13 @@ It imports no solver: engines' test runs read vectors through it.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
+
+from . import document
+from .document import Count, DocumentError, Name, canonical, schema_of, slug
 
 __all__ = [
     "FORMAT",
@@ -41,16 +42,14 @@ __all__ = [
     "load",
 ]
 
-FORMAT = "mmcache/vector"
-FORMAT_VERSION = 1
+FORMAT: Literal["mmcache/vector"] = "mmcache/vector"
+FORMAT_VERSION: Literal[1] = 1
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
-Name = Annotated[str, msgspec.Meta(min_length=1)]
 Manager = Literal["encoder_cache", "encoder_decoder"]
 
 
-class VectorError(ValueError):
-    """A vector file that cannot be used: which file, where in it, why, and how to mend it."""
+class VectorError(DocumentError):
+    """A vector file that cannot be used."""
 
 
 class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -187,40 +186,33 @@ class Vector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parameters: Parameters
     steps: tuple[Step, ...]
 
+    @property
+    def kind(self) -> Manager:
+        """What it tests."""
+        return self.manager
 
-def content_id(slug: str, manager: Manager, parameters: Parameters, steps: tuple[Step, ...]) -> str:
-    """A stable id: the slug, and eight hex digits of what the vector does and expects."""
-    content = msgspec.json.encode((manager, parameters, steps), order="deterministic")
-    return f"{slug}-{hashlib.sha256(content).hexdigest()[:8]}"
+
+def content_id(name: str, manager: Manager, parameters: Parameters, steps: tuple[Step, ...]) -> str:
+    """A stable id: the name, and eight hex digits of what the vector does and expects."""
+    return document.content_id(name, (manager, parameters, steps))
 
 
 def encode(vector: Vector) -> bytes:
-    """Canonical bytes: sorted keys, two spaces, one newline at the end."""
-    compact = msgspec.json.encode(vector, order="sorted")
-    return msgspec.json.format(compact, indent=2) + b"\n"
+    """The canonical bytes."""
+    return canonical(vector)
 
 
 def decode(content: bytes, source: str) -> Vector:
     """Parse and check a vector. Raises `VectorError`, which names `source` and the JSON path."""
-    try:
-        header: Any = msgspec.json.decode(content)
-    except msgspec.DecodeError as error:
-        raise VectorError(f"{source}: not JSON: {error}") from None
-    except RecursionError:
-        raise VectorError(f"{source}: not a vector: nested too deeply") from None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise VectorError(f'{source}: at $.format: not a vector; it should say "{FORMAT}"')
-    version = header.get("format_version")
-    if version != FORMAT_VERSION:
-        raise VectorError(
-            f"{source}: at $.format_version: version {version!r}, but this suite reads version "
-            f"{FORMAT_VERSION}; install the suite that the vector was made for"
-        )
-    try:
-        vector = msgspec.convert(header, Vector, strict=True)
-    except msgspec.ValidationError as error:
-        reason, _, path = str(error).partition(" - at ")
-        raise VectorError(f"{source}: at {path.strip('`') or '$'}: {reason}") from None
+    vector = document.parse(
+        content,
+        source,
+        Vector,
+        format=FORMAT,
+        version=FORMAT_VERSION,
+        noun="vector",
+        error=VectorError,
+    )
     _check_references(vector, source)
     return vector
 
@@ -258,25 +250,11 @@ def _check_references(vector: Vector, source: str) -> None:
         )
 
 
-def slug(vector_id: str) -> str:
-    """The readable part of an id."""
-    return re.sub(r"-[0-9a-f]{8}$", "", vector_id)
-
-
 def load(path: Path) -> Vector:
     """Read one vector file. Raises `VectorError`."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise VectorError(f"{path}: {error.strerror}") from None
-    return decode(content, str(path))
+    return decode(document.read(path, error=VectorError), str(path))
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of the format (draft 2020-12)."""
-    schema = msgspec.json.schema(Vector)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mmcache conformance vector, version 1",
-        **schema,
-    }
+    return schema_of(Vector, "mmcache conformance vector, version 1")

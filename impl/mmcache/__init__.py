@@ -3,7 +3,6 @@
 from .encoder_cache import EncoderCacheManager
 from .encoder_decoder import EncoderDecoderCacheManager
 from .engine.scheduling_pass import (
-    EngineDecisions,
     EngineItem,
     EngineParameters,
     EngineRequest,
@@ -27,7 +26,6 @@ __all__ = [
     "EncoderCacheManager",
     "EncoderCacheMiss",
     "EncoderDecoderCacheManager",
-    "EngineDecisions",
     "EngineItem",
     "EngineParameters",
     "EngineRequest",

@@ -19,7 +19,7 @@ class TwoPhaseEncoderCacheManager(EncoderCacheManager):
     The price: a request that brings an item which this very pass encodes for another one has to
     wait for it until the next pass. And it is a ledger of its own: it refuses what L7 would admit
     and misses what L11 would hit, and `free` leaves nothing of what its pass has allocated. The
-    vectors for ledgers that share or free within one pass fail on it; the system vectors pass.
+    vectors for ledgers that share or free within one pass fail on it; the engine vectors pass.
     """
 
     def reset(self) -> None:

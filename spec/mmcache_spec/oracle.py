@@ -37,6 +37,7 @@ __all__ = [
     "parameters_of",
     "predicted_failures",
     "recorded",
+    "spec_calls",
     "vector_call",
     "world_of",
 ]
@@ -111,6 +112,30 @@ def vector_call(call: SpecCall, places: dict[str, tuple[str, int]]) -> Call:
     raise ValueError(f"no call for {call.action}")
 
 
+def spec_calls(system: TransitionSystem, call: Call) -> tuple[SpecCall, ...]:
+    """The actions of the spec that a call may be: the guards of at most one of them allow it."""
+    known = {action.name for action in system.actions}
+    name = str(call.__struct_config__.tag)
+    arguments = _arguments(call)
+    return tuple(SpecCall(a, arguments) for a in (name, f"{name}_again") if a in known)
+
+
+def _arguments(call: Call) -> dict[str, Any]:
+    match call:
+        case CheckAndUpdateCache(r, k) | Allocate(r, k) | FreeEncoderInput(r, k):
+            return {"input": input_name(r, k)}
+        case CanAllocate(r, k, budget, pending):
+            return {
+                "input": input_name(r, k),
+                "encoder_compute_budget": budget,
+                "num_embeds_to_schedule": pending,
+            }
+        case Free(r):
+            return {"request": r}
+        case GetFreedMmHashes() | Reset():
+            return {}
+
+
 def recorded(state: State) -> dict[str, Any]:
     """The state of a manager, and the record that an observer of its calls has by now.
 
@@ -173,8 +198,8 @@ class Replay:
 
     def answer(self, call: Call) -> Expect | None:
         """What the system answers; None where the call is one that its guards refuse."""
-        for action in self._actions(call):
-            step = self.interpreter.call(self.state, SpecCall(action, self._arguments(call)))
+        for candidate in spec_calls(self.system, call):
+            step = self.interpreter.call(self.state, candidate)
             if not step.refused_by:
                 self.state = step.after
                 self.steps.append(step)
@@ -190,27 +215,6 @@ class Replay:
     def answers(self, calls: Sequence[Call]) -> Iterator[Expect | None]:
         for call in calls:
             yield self.answer(call)
-
-    def _actions(self, call: Call) -> tuple[str, ...]:
-        name = type(call).__struct_config__.tag
-        again = f"{name}_again"
-        known = {a.name for a in self.system.actions}
-        return (str(name), again) if again in known else (str(name),)
-
-    @staticmethod
-    def _arguments(call: Call) -> dict[str, Any]:
-        match call:
-            case CheckAndUpdateCache(r, k) | Allocate(r, k) | FreeEncoderInput(r, k):
-                return {"input": input_name(r, k)}
-            case CanAllocate(r, k, budget, pending):
-                return {
-                    "input": input_name(r, k),
-                    "encoder_compute_budget": budget,
-                    "num_embeds_to_schedule": pending,
-                }
-            case Free(r):
-                return {"request": r}
-        return {}
 
 
 def _returned(value: Any) -> bool | tuple[str, ...] | None:

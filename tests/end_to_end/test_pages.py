@@ -13,7 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from mmcache_conformance.suites.load import load_suite
+from mmcache_conformance.suites.load import load_all, load_suite
 from mmcache_conformance.targets.wire import adapter_schema
 from tests.support.drivers import without
 
@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = (
     "adapter-protocol.md",
+    "engine-vectors.md",
     "port-an-engine.md",
     "in-your-ci.md",
     "matrix.md",
@@ -99,7 +100,7 @@ def test_the_messages_of_the_protocol_page_are_messages() -> None:
 def test_every_vector_and_link_exists(name: str) -> None:
     text = (DOCS / name).read_text()
     named = re.findall(r"\b[a-z]+(?:-[a-z]+)+-[0-9a-f]{8}\b", text)
-    assert set(named) <= {vector.id for vector in load_suite()}
+    assert set(named) <= {vector.id for vector in load_all()}
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
         path, _, anchor = target.partition("#")
         page = DOCS / (path or name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_vectors.manager import Vector
 
 PLUGIN = "mmcache_conformance.pytest_plugin"
-ENGINES = Path(__file__).parents[1] / "known_bad"
+KNOWN_BAD = Path(__file__).parents[1] / "known_bad"
 
 
 def _pytest(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A pytest of its own, elsewhere, with the plugin as its entry point would load it."""
-    path = os.pathsep.join([str(ENGINES), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(KNOWN_BAD), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", *arguments],
         cwd=cwd,
@@ -31,7 +33,9 @@ def _pytest(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def _outcomes(output: str) -> dict[str, int]:
     last = output.strip().splitlines()[-1]
-    return {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}
+    return {
+        word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|skipped|xfailed|error)", last)
+    }
 
 
 DOOR = ("--pyargs", "mmcache_conformance")
@@ -55,6 +59,23 @@ def test_the_ids_are_the_ids_of_the_vectors(
     done = _pytest(*DOOR, "--collect-only", "-q", "--vectors", str(vector_directory), cwd=tmp_path)
     collected = re.findall(r"::test_vector\[(.*)\]", done.stdout)
     assert collected == sorted(vector.id for vector in hand_made.values())
+
+
+def test_vectors_are_chosen_by_clause_variant_or_kind(
+    tmp_path: Path, vector_directory: Path, hand_made: dict[str, Vector]
+) -> None:
+    words = ["--vectors", str(vector_directory), "--strict-markers", "--collect-only", "-q"]
+    done = _pytest(*DOOR, *words, "-m", "(L1 or encoder_decoder) and not E2", cwd=tmp_path)
+    collected = re.findall(r"::test_vector\[(.*)\]", done.stdout)
+    wanted = [
+        vector.id
+        for vector in hand_made.values()
+        if ("L1" in vector.clauses or vector.kind == "encoder_decoder")
+        and "E2" not in vector.clauses
+    ]
+    assert collected == sorted(wanted)
+    assert len(wanted) == 2
+    assert "warning" not in done.stdout
 
 
 def test_a_failure_is_the_same_story(tmp_path: Path, vector_directory: Path) -> None:
@@ -104,6 +125,78 @@ def test_a_malformed_vector_is_named(tmp_path: Path, vector_directory: Path) -> 
     done = _pytest(*DOOR, "--vectors", str(vector_directory), cwd=tmp_path)
     assert done.returncode == 2
     assert "broken.json: at $.format: not a vector" in done.stdout
+
+
+def test_a_target_of_which_nothing_was_checked_has_not_passed(
+    tmp_path: Path, vector_directory: Path
+) -> None:
+    words = ["--target", "conformance_engines:Hidden", "--vectors", str(vector_directory)]
+    done = _pytest(*DOOR, *words, "-k", "encoder-decoder", cwd=tmp_path)
+    assert _outcomes(done.stdout.replace("every vector was skipped", "")) == {"skipped": 2}
+    assert done.returncode == 3
+    assert "every vector was skipped, so nothing was checked" in done.stdout
+    some = _pytest(*DOOR, *words, cwd=tmp_path)
+    assert some.returncode == 0
+    assert "nothing was checked" not in some.stdout
+
+
+def _expected(path: Path, **entry: str) -> str:
+    known = {"reason": "we know", "link": "https://example.org", **entry}
+    header = {"format": "mmcache/expected-failures", "format_version": 1}
+    path.write_text(json.dumps({**header, "expected": [known]}))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("target", "entry", "code", "outcomes"),
+    [
+        ("Unfiltered", {"clause": "L1"}, 0, {"passed": 3, "skipped": 3, "xfailed": 1}),
+        ("Attaches", {"clause": "L1"}, 1, {"passed": 4, "skipped": 2, "failed": 1}),
+        ("Unfiltered", {"clause": "L7"}, 1, {"passed": 2, "skipped": 3, "failed": 2}),
+    ],
+)
+def test_expected_failures(
+    target: str,
+    entry: dict[str, str],
+    code: int,
+    outcomes: dict[str, int],
+    tmp_path: Path,
+    vector_directory: Path,
+) -> None:
+    """A clause that has one vector here: it is expected to fail, and must."""
+    file = _expected(tmp_path / "x.json", **entry)
+    words = ["--target", f"conformance_engines:{target}", "--vectors", str(vector_directory)]
+    done = _pytest(*DOOR, *words, "--expected", file, cwd=tmp_path)
+    assert done.returncode == code, done.stdout
+    found = _outcomes(done.stdout)
+    assert {word: found.get(word, 0) for word in outcomes} == outcomes
+
+
+def test_a_clause_that_fails_nowhere_is_noticed_at_the_end(tmp_path: Path) -> None:
+    """Which of its vectors fails is not known before the last."""
+    file = _expected(tmp_path / "x.json", clause="L1")
+    done = _pytest(*DOOR, "-q", "--expected", file, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "clause L1 is an expected failure, but passes: we know" in done.stdout
+    part = _pytest(*DOOR, "-q", "--expected", file, "-k", "unfiltered", cwd=tmp_path)
+    assert part.returncode == 0
+
+
+def test_a_wrong_file_of_expected_failures_ends_the_run(tmp_path: Path) -> None:
+    file = _expected(tmp_path / "x.json", clause="L99")
+    done = _pytest(*DOOR, "--expected", file, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the suite has no clause 'L99'" in done.stdout
+
+
+def test_an_engine_gets_the_engine_vectors(tmp_path: Path) -> None:
+    target = "reference-pass:preemption_keeps_unencoded_entry"
+    done = _pytest(*DOOR, "--target", target, "-q", cwd=tmp_path)
+    assert done.returncode == 1
+    killed = [v for v in load_suite(None, ENGINES) if target.partition(":")[2] in v.kills]
+    assert _outcomes(done.stdout)["failed"] == len(killed)
+    assert "S1: Encoder cache miss for A." in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 class TestOtherRuns:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mmcache_conformance.engines.random import random_run
-from mmcache_conformance.engines.run import run_system
 from mmcache_conformance.engines.vllm.target import VllmScheduler
-from mmcache_conformance.suites.load_engine import load_system_suite
+from mmcache_conformance.suites.load import ENGINES, load_suite
+from mmcache_conformance.verdicts.run import exit_code, run_target
 
 pytest.importorskip("torch")
 pytest.importorskip("vllm")
@@ -20,8 +20,8 @@ FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 
 @pytest.mark.parametrize("words", ["withdraw:payload", "v2:withdraw", "two-phase:payload"])
 def test_with_the_repairs_nothing_fails(words):
-    report = run_system(VllmScheduler(f"vllm-scheduler:{words}"), load_system_suite())
-    assert report.ok, [(v.id, v.breaches, v.reason) for v in report.verdicts]
+    report = run_target(VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES))
+    assert exit_code([report]) == 0, [(v.id, v.failure, v.reason) for v in report.verdicts]
 
 
 @pytest.mark.parametrize(
@@ -29,15 +29,15 @@ def test_with_the_repairs_nothing_fails(words):
     [("withdraw", "phantom", "stripped"), ("payload", "stripped", "phantom")],
 )
 def test_each_repair_cures_its_own_defect(words, cured, left):
-    report = run_system(VllmScheduler(f"vllm-scheduler:{words}"), load_system_suite())
+    report = run_target(VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES))
     failed = [v.id for v in report.verdicts if v.outcome == "fail"]
     assert not [name for name in failed if name.startswith(cured)]
     assert [name for name in failed if name.startswith(left)]
 
 
 def test_controls_are_clean_as_released():
-    vectors = [v for v in load_system_suite() if "control" in v.id]
-    assert run_system(VllmScheduler(), vectors).ok
+    vectors = [v for v in load_suite(None, ENGINES) if "control" in v.id]
+    assert exit_code([run_target(VllmScheduler(), vectors)]) == 0
 
 
 def test_our_ledger_gives_the_same_schedule():
@@ -48,12 +48,12 @@ def test_our_ledger_gives_the_same_schedule():
     theirs.start()
     tally = random_run(ours, 1000, like=theirs)
     assert not tally.failures
-    assert tally.differences == []
+    assert tally.differences == ()
 
 
 @pytest.mark.parametrize("page", sorted(FINDINGS.glob("*.md")), ids=lambda page: page.stem)
 def test_the_scripts_of_the_findings_end_in_a_miss(page):
-    from mmcache_conformance.engines.vllm.scheduler import EncoderCacheMiss
+    from mmcache_conformance.engines.vllm.engine import EncoderCacheMiss
 
     scripts = re.findall(
         r"```python\n(from mmcache_conformance.*?)```", page.read_text(), re.DOTALL

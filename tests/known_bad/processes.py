@@ -1,10 +1,6 @@
-"""Engines for these tests: the reference, made wrong."""
+"""Managers for these tests: the reference, made wrong or noisy."""
 
 from __future__ import annotations
-
-import os
-import time
-from pathlib import Path
 
 from mmcache import EncoderCacheManager
 
@@ -24,23 +20,7 @@ class RefusesEverything(EncoderCacheManager):
         return False
 
 
-class Dies(EncoderCacheManager):
-    """Takes its process down, whatever is asked."""
-
-    def can_allocate(self, *arguments: object) -> bool:
-        os._exit(9)
-
-
 class Prints(EncoderCacheManager):
     def can_allocate(self, *arguments: object) -> bool:
         print("asked")
-        return super().can_allocate(*arguments)  # type: ignore[arg-type]
-
-
-class Slow(EncoderCacheManager):
-    """Says that it has begun, and takes its time."""
-
-    def can_allocate(self, *arguments: object) -> bool:
-        Path(os.environ["SLOW_MARK"]).touch()
-        time.sleep(1)
         return super().can_allocate(*arguments)  # type: ignore[arg-type]

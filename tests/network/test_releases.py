@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from mmcache_conformance.open import open_target
 from mmcache_conformance.suites.load import load_suite
-from mmcache_conformance.targets.open import open_target
 from mmcache_conformance.targets.vllm.source import find_source
 from mmcache_conformance.targets.vllm.wheel import IndexUnreachable
 from mmcache_conformance.verdicts.run import run_target

@@ -13,11 +13,10 @@ from collections import Counter
 import msgspec
 import pytest
 
-import mmcache
-from mmcache_conformance.engines.protocol import case_of_system
+from mmcache_conformance.engines.protocol import engine_case
 from mmcache_conformance.engines.random import random_workload
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferenceRun
-from mmcache_conformance.suites.load_engine import load_system_suite
+from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_spec.evaluate.interpreter import Call, Interpreter, World
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
 from mmcache_spec.oracle import input_name, world_of
@@ -113,7 +112,7 @@ class Follower:
 
 def _lockstep(system, variant, vector):
     follower = Follower(system, vector)
-    run = ReferenceRun(mmcache, REFERENCE_VARIANTS[variant], case_of_system(vector))
+    run = ReferenceRun(REFERENCE_VARIANTS[variant], engine_case(vector))
     told = 0
     while run.number < vector.expect.max_passes and not run.over:
         record = run.step()
@@ -150,7 +149,7 @@ def _request(vector, request_id):
     return next(r for r in vector.requests if r.request_id == request_id)
 
 
-@pytest.mark.parametrize("vector", load_system_suite(), ids=lambda v: v.id)
+@pytest.mark.parametrize("vector", load_suite(None, ENGINES), ids=lambda v: v.id)
 def test_vectors(vector):
     _lockstep(ENGINE, "specified", vector)
 
@@ -174,7 +173,7 @@ def test_random_workloads():
 def test_a_switch_of_the_reference_is_the_switch_of_the_specification(variant):
     """Each variant of the reference follows its namesake, also into its mistakes."""
     system = VARIANTS[variant].system
-    for vector in load_system_suite():
+    for vector in load_suite(None, ENGINES):
         _lockstep(system, variant, vector)
     for seed in (19, 73, 99):
         _lockstep(system, variant, _drafting(random_workload(seed), seed))
@@ -191,6 +190,6 @@ def test_a_switch_of_the_reference_is_the_switch_of_the_specification(variant):
     ],
 )
 def test_and_of_no_other(variant, begins):
-    (vector,) = (v for v in load_system_suite() if v.id.startswith(begins))
+    (vector,) = (v for v in load_suite(None, ENGINES) if v.id.startswith(begins))
     with pytest.raises(AssertionError):
         _lockstep(ENGINE, variant, vector)

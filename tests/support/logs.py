@@ -53,7 +53,8 @@ def work(manager: EncoderCacheManager, passes: int, seed: int, size_of: dict[str
         names = chance.choices(sorted(size_of), k=chance.randint(1, 3))
         running.append(Request(f"r{number}", tuple(Item(n, size_of[n]) for n in names)))
         for request in list(running):
-            budget, pending, todo = 40, 0, []
+            budget, pending = 40, 0
+            todo: list[int] = []
             for k, item in enumerate(request.mm_features):
                 if k in manager.get_cached_input_ids(request):
                     continue

@@ -23,9 +23,9 @@ with atheris.instrument_imports(include=["mmcache_conformance", "mmcache_spec", 
     from mmcache_conformance.errors import AdapterError, TargetError
     from mmcache_conformance.logs.check import check_log
     from mmcache_conformance.logs.format import LogError
+    from mmcache_conformance.open import open_target
     from mmcache_conformance.suites.load import load_suite
     from mmcache_conformance.targets import command as command_target
-    from mmcache_conformance.targets.open import open_target
     from mmcache_conformance.targets.protocol import OBSERVABLES, case_of
     from mmcache_conformance.verdicts.run import run_target
     from mmcache_vectors.manager import VectorError, decode, encode

@@ -14,17 +14,17 @@ from typing import BinaryIO
 
 import msgspec
 
-from ..errors import TargetError, TargetSpecError, describe_exception
-from ..targets.open import open_target
-from ..targets.protocol import Target
-from ..targets.wire import About, Errored, Ran, Request, Run, Start, Started, Stop
+from ..errors import TargetError, TargetNameError, describe_exception
+from ..targets.open import open_manager
+from ..targets.protocol import MANAGERS, ManagerTarget
+from ..targets.wire import About, Errored, Message, Ran, Run, Start, Started, Stop
 
 __all__ = ["main", "serve"]
 
 
-def serve(target: Target, requests: BinaryIO, replies: BinaryIO) -> None:
+def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer requests until `stop` or the end of the input. Raises `TargetError`."""
-    decode = msgspec.json.Decoder(Request, strict=True).decode
+    decode = msgspec.json.Decoder(Message, strict=True).decode
     encode = msgspec.json.Encoder().encode
     for line in requests:
         request = decode(line)
@@ -42,10 +42,11 @@ def serve(target: Target, requests: BinaryIO, replies: BinaryIO) -> None:
         replies.flush()
 
 
-def _introduction(target: Target) -> Started:
+def _introduction(target: ManagerTarget) -> Started:
     found = target.start()
     about = About(found.name, found.language, found.version, found.source)
-    return Started(1, about, found.capabilities)
+    offered = {m: found.capabilities[m] for m in MANAGERS if m in found.capabilities}
+    return Started(1, about, offered)
 
 
 def main(arguments: list[str]) -> int:
@@ -57,8 +58,8 @@ def main(arguments: list[str]) -> int:
     with os.fdopen(os.dup(1), "wb") as replies:
         os.dup2(2, 1)
         try:
-            serve(open_target(arguments[0]), sys.stdin.buffer, replies)
-        except (TargetError, TargetSpecError) as error:
+            serve(open_manager(arguments[0]), sys.stdin.buffer, replies)
+        except (TargetError, TargetNameError) as error:
             sys.stderr.write(f"{error}\n")
             return 3
         except msgspec.DecodeError as error:

@@ -9,64 +9,69 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..exits import ExitCode
+from .options import json_option, print_document
+
 if TYPE_CHECKING:
-    from ..logs.check import Checked, Illegal
+    from ..logs.explain import Illegal
+    from ..logs.verdict import Checked
 
 __all__ = ["check"]
 
 
 @click.command()
 @click.argument(
-    "log", metavar="LOG.jsonl", type=click.Path(dir_okay=False, allow_dash=True), required=False
+    "logs",
+    metavar="LOG.jsonl...",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    nargs=-1,
+    required=True,
 )
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of a line, and no more.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.option(
     "--audit-every",
     type=click.IntRange(1),
     default=1000,
     show_default=True,
-    help="Run one event in so many on the specification's interpreter, too.",
+    help="Run one call in so many on the specification's interpreter, too.",
 )
 @click.pass_context
-def check(
-    context: click.Context, log: str | None, schema: bool, as_json: bool, audit_every: int
-) -> None:
-    """Does the specification allow what LOG.jsonl records? A dash reads standard input.
+def check(context: click.Context, logs: tuple[str, ...], as_json: bool, audit_every: int) -> None:
+    """Does the specification allow what each LOG.jsonl records? A dash reads standard input.
 
     \b
     The exit code is 0 if it does, 1 if some event is illegal, 2 if the
-    command or the log cannot be understood.
+    command or a log cannot be understood, 3 if a log has no call to check.
     """
+    from ..logs.verdict import report_of
+
+    found = []
+    for log in logs:
+        found.append(_checked(log, audit_every))
+        if not as_json:
+            click.echo("\n".join(_verdict(found[-1])), err=found[-1].error is not None)
+    report = report_of(found)
+    if as_json:
+        print_document(report)
+    context.exit(report.exit_code)
+
+
+def _checked(log: str, audit_every: int) -> Checked:
     from ..logs.check import check_log
-    from ..logs.format import LogError, log_schema
+    from ..logs.format import LogError
+    from ..logs.verdict import unreadable
 
-    if schema:
-        import json
-
-        click.echo(json.dumps(log_schema(), indent=2, sort_keys=True))
-        return
-    if log is None:
-        raise click.UsageError("which log? Give a file, or a dash for standard input")
     source = "standard input" if log == "-" else log
 
     def lines() -> Iterable[bytes]:
         return sys.stdin.buffer if log == "-" else _lines_of(Path(log))
 
     try:
-        found = check_log(lines, source, again=log != "-", audit_every=audit_every)
+        return check_log(lines, source, can_reread=log != "-", audit_every=audit_every)
     except LogError as error:
-        raise click.UsageError(str(error)) from None
+        return unreadable(source, str(error))
     except OSError as error:
-        raise click.UsageError(f"{source}: {error.strerror}") from None
-    if as_json:
-        import msgspec
-
-        compact = msgspec.json.encode(found, order="sorted")
-        click.echo(msgspec.json.format(compact, indent=2))
-    else:
-        click.echo("\n".join(_verdict(found)))
-    context.exit(0 if found.illegal is None else 1)
+        return unreadable(source, f"{source}: {error.strerror}")
 
 
 def _lines_of(path: Path) -> Iterator[bytes]:
@@ -75,10 +80,16 @@ def _lines_of(path: Path) -> Iterator[bytes]:
 
 
 def _verdict(found: Checked) -> Iterator[str]:
+    if found.error is not None:
+        yield f"Error: {found.error}"
+        return
     events = f"{found.events:,} events of {found.managers} manager{'s' * (found.managers != 1)}"
     if found.illegal is not None:
         yield from _story(found.illegal)
         yield f"{found.source}: illegal; {events} read"
+        return
+    if found.exit_code == ExitCode.COULD_NOT:
+        yield f"{found.source}: nothing checked; {events}, and none of them is a call"
         return
     yield f"{found.source}: allowed; {events}, {found.audited:,} of them also interpreted"
     if found.unfinished:

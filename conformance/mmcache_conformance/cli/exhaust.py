@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..exits import ExitCode
+from .options import json_option, print_document
+
 if TYPE_CHECKING:
     from ..exhaust.search import Exhausted, Progress
     from ..exhaust.world import Scope
@@ -33,7 +36,7 @@ __all__ = ["exhaust"]
     show_default=True,
     help="Give up beyond; one takes one or two kilobytes.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def exhaust(
     context: click.Context,
@@ -58,7 +61,7 @@ def exhaust(
     command cannot be understood, 3 if the target could not be started or
     the search was given up.
     """
-    from ..errors import TargetError, TargetSpecError
+    from ..errors import TargetError, TargetNameError
     from ..exhaust.search import exhaust as search
     from ..exhaust.world import Scope
 
@@ -79,26 +82,23 @@ def exhaust(
                 max_states=max_states,
                 tell=tell,
             )
-    except TargetSpecError as error:
+    except TargetNameError as error:
         raise click.UsageError(str(error)) from None
     except TargetError as error:
         click.echo(f"{target} could not be exhausted: {error}", err=True)
-        context.exit(3)
+        context.exit(ExitCode.COULD_NOT)
     if as_json:
-        import msgspec
-
-        compact = msgspec.json.encode(found, order="sorted")
-        click.echo(msgspec.json.format(compact, indent=2))
+        print_document(found)
     else:
         click.echo("\n".join(_report(found, scope)))
     context.exit(_exit_code(found))
 
 
-def _exit_code(found: Exhausted) -> int:
+def _exit_code(found: Exhausted) -> ExitCode:
     if found.disagreement is not None:
-        return 1
+        return ExitCode.FAILED
     complete = not found.bounded and found.spec_states == found.spec_states_expected
-    return 0 if complete else 3
+    return ExitCode.OK if complete else ExitCode.COULD_NOT
 
 
 def _sizes(text: str | None, hashes: int) -> tuple[int, ...]:
@@ -172,7 +172,7 @@ def _difference_story(found: Exhausted) -> Iterator[str]:
     from mmcache_vectors.clauses import clause
 
     from ..reports.story import call_text, difference_lines
-    from ..verdicts.model import Failure
+    from ..verdicts.model import CallFailure
 
     wrong = found.disagreement
     assert wrong is not None
@@ -180,7 +180,7 @@ def _difference_story(found: Exhausted) -> Iterator[str]:
     for number, call in enumerate(wrong.calls, start=1):
         yield f"{number:3}  {call_text(call, found.parameters)}"
     if wrong.calls:
-        failure = Failure(len(wrong.calls) - 1, wrong.calls[-1], wrong.differences, "")
+        failure = CallFailure(len(wrong.calls) - 1, wrong.calls[-1], wrong.differences, "")
         yield from (f"     {line}" for line in difference_lines(failure))
     for about in map(clause, wrong.clauses):
         yield f"{about.id} {about.name}: {about.says}"

@@ -1,30 +1,37 @@
-"""From the text that names an engine to the target."""
+"""From the text that names an engine to the target.
+
+`reference-pass[:VARIANT]` · `vllm-scheduler[:WORD]...`
+"""
 
 from __future__ import annotations
 
-from ..errors import TargetSpecError
-from .protocol import SystemTarget
-from .reference import REFERENCE_PASS, REFERENCE_VARIANTS, ReferencePass
+from ..errors import TargetNameError
+from .protocol import EngineTarget
 
-__all__ = ["open_system_target"]
+__all__ = ["ENGINE_FORMS", "is_engine_name", "open_engine"]
+
+REFERENCE_PASS = "reference-pass"
+VLLM_SCHEDULER = "vllm-scheduler"
+ENGINE_FORMS = f"{REFERENCE_PASS}[:VARIANT] or {VLLM_SCHEDULER}[:WORD]..."
 
 
-def open_system_target(spec: str) -> SystemTarget:
-    """The target, not yet started. Raises `TargetSpecError`."""
-    name, _, rest = spec.partition(":")
-    if name == REFERENCE_PASS:
-        variant = rest or "specified"
-        if variant not in REFERENCE_VARIANTS:
-            known = ", ".join(REFERENCE_VARIANTS)
-            raise TargetSpecError(
-                f"no variant {variant!r} of the reference pass; there are {known}"
-            )
-        return ReferencePass(variant)
-    if name == "vllm-scheduler":
+def is_engine_name(name: str) -> bool:
+    """Whether the text names an engine, rightly or wrongly, and no manager."""
+    return name.partition(":")[0] in {REFERENCE_PASS, VLLM_SCHEDULER}
+
+
+def open_engine(name: str) -> EngineTarget:
+    """The target, not yet started. Raises `TargetNameError`.
+
+    Only what is named is imported: to run vectors on something else needs none of it.
+    """
+    scheme, _, rest = name.partition(":")
+    if scheme == REFERENCE_PASS:
+        from .reference import ReferencePass
+
+        return ReferencePass(rest or "specified")
+    if scheme == VLLM_SCHEDULER:
         from .vllm.target import VllmScheduler
 
-        return VllmScheduler(spec)
-    raise TargetSpecError(
-        f"{spec!r} does not name an engine: {REFERENCE_PASS}, {REFERENCE_PASS}:VARIANT, or "
-        "vllm-scheduler[:v1|:v2][:withdraw][:payload][:mmcache|:two-phase]"
-    )
+        return VllmScheduler(name)
+    raise TargetNameError(f"{name!r} does not name an engine: {ENGINE_FORMS}")

@@ -1,21 +1,25 @@
-"""What stands between the runner of system vectors and an engine: a workload in, passes out."""
+"""What stands between the runner of engine vectors and an engine: a workload in, passes out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from mmcache_vectors.engine import Engine, Event, SystemRequest, SystemVector
+from mmcache_vectors.engine import EngineSettings, EngineVector, Event, WorkloadRequest
+
+from ..implementation import Implementation
 
 __all__ = [
+    "EngineCase",
+    "EngineTarget",
     "NotSupported",
     "PassRecord",
-    "SystemCase",
-    "SystemImplementation",
-    "SystemTarget",
-    "case_of_system",
+    "Place",
+    "engine_case",
+    "engine_implementation",
 ]
 
 
@@ -27,12 +31,13 @@ Place = tuple[str, int]
 """An input: the id of its request, and its index among the items."""
 
 
-class SystemCase(msgspec.Struct, frozen=True):
-    """A system vector without its expectations."""
+@dataclass(frozen=True)
+class EngineCase:
+    """An engine vector without its expectations."""
 
     id: str
-    engine: Engine
-    requests: tuple[SystemRequest, ...]
+    engine: EngineSettings
+    requests: tuple[WorkloadRequest, ...]
     events: tuple[Event, ...]
     max_passes: int
 
@@ -73,24 +78,23 @@ class PassRecord(msgspec.Struct, frozen=True):
     """The engine raised something else; nothing comes after it."""
 
 
-class SystemImplementation(msgspec.Struct, frozen=True):
-    """Who is tested."""
-
-    name: str
-    version: str | None
+def engine_implementation(name: str, version: str | None = None) -> Implementation:
+    """An engine, as it says who it is."""
+    return Implementation(name, version, "python", {"engine": ()})
 
 
-class SystemTarget(Protocol):
+@runtime_checkable
+class EngineTarget(Protocol):
     """One engine under test. `start` comes first, `stop` last."""
 
     @property
-    def spec(self) -> str:
+    def name(self) -> str:
         """The text that names this target on the command line."""
 
-    def start(self) -> SystemImplementation:
+    def start(self) -> Implementation:
         """Make ready. Raises `TargetError`."""
 
-    def run(self, case: SystemCase) -> Iterator[PassRecord]:
+    def passes(self, case: EngineCase) -> Iterator[PassRecord]:
         """The passes on a fresh engine, up to `max_passes` or the end of the work.
 
         Ends after a record with something `missed` or an `error`. Raises `NotSupported`; any other
@@ -101,7 +105,7 @@ class SystemTarget(Protocol):
         """Let go of everything."""
 
 
-def case_of_system(vector: SystemVector) -> SystemCase:
+def engine_case(vector: EngineVector) -> EngineCase:
     """The vector as a target may see it."""
     most = vector.expect.max_passes
-    return SystemCase(vector.id, vector.engine, vector.requests, vector.events, most)
+    return EngineCase(vector.id, vector.engine, vector.requests, vector.events, most)

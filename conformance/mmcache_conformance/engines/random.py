@@ -5,32 +5,37 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import msgspec
 
+from mmcache_vectors.document import schema_of
 from mmcache_vectors.engine import (
+    ENGINE_CLAUSES,
+    FORMAT,
+    FORMAT_VERSION,
     Abort,
-    Engine,
+    EngineSettings,
+    EngineVector,
     Event,
     PassesHold,
+    PathProvenance,
     ResetBothSides,
-    SystemItem,
-    SystemProvenance,
-    SystemRequest,
-    SystemVector,
+    WorkloadItem,
+    WorkloadRequest,
 )
 
-from .judge import judge
-from .protocol import PassRecord, SystemTarget, case_of_system
+from ..errors import TargetError
+from .clauses import judge, unplayed
+from .protocol import EngineTarget, PassRecord, engine_case
 
-__all__ = ["Tally", "random_run", "random_workload"]
+__all__ = ["RandomRun", "random_run", "random_workload", "workloads_schema"]
 
 BLOCK = 4
 MAX_PASSES = 1000
 
 
-def random_workload(seed: int) -> SystemVector:
+def random_workload(seed: int) -> EngineVector:
     """A workload that an engine can finish: every request could be served alone.
 
     Half of them are under the policy `priority`, and half have prefix caching, independently.
@@ -40,7 +45,7 @@ def random_workload(seed: int) -> SystemVector:
     urgent = rng.random() < 0.5
     requests = _urgent(rng, sizes) if urgent else _requests(rng, sizes)
     longest = max(r.num_prompt_tokens + r.max_tokens for r in requests)
-    engine = Engine(
+    engine = EngineSettings(
         cache_size=max(sizes.values()) + rng.choice((0, 0, 1, 3, 8)),
         encoder_budget=rng.choice((max(sizes.values()), 64)),
         num_blocks=-(-longest // BLOCK) + rng.choice((0, 1) if urgent else (0, 1, 2, 4)),
@@ -50,35 +55,33 @@ def random_workload(seed: int) -> SystemVector:
         policy="priority" if seed % 2 else "fcfs",
         prefix_caching=seed % 4 >= 2,
     )
-    return SystemVector(
-        format="mmcache/system-vector",
-        format_version=1,
+    return EngineVector(
+        format=FORMAT,
+        format_version=FORMAT_VERSION,
         id=f"random-{seed}",
         description="A random workload.",
         variant="specified",
         clauses=(),
         kills=(),
         situation=None,
-        provenance=SystemProvenance("", "none", f"random workload {seed}", ()),
+        provenance=PathProvenance("", "none", f"random workload {seed}", ()),
         engine=engine,
         requests=requests,
         events=tuple(_events(rng, requests)),
-        expect=PassesHold(
-            ("S1", "L1", "S2", "S3", "S4", "S5", "S7", "S8"), stall_after=20, max_passes=MAX_PASSES
-        ),
+        expect=PassesHold(ENGINE_CLAUSES, stall_after=20, max_passes=MAX_PASSES),
     )
 
 
-def _requests(rng: random.Random, sizes: dict[str, int]) -> tuple[SystemRequest, ...]:
+def _requests(rng: random.Random, sizes: dict[str, int]) -> tuple[WorkloadRequest, ...]:
     """Every other one begins like an earlier one; later ones are more urgent, as a rule."""
-    found: list[SystemRequest] = []
+    found: list[WorkloadRequest] = []
     for k in range(rng.randint(2, 9)):
         arrival = rng.randint(0, 12)
         earlier = rng.choice(found) if found and rng.random() < 0.5 else None
         items, text = (earlier.items, earlier.text) if earlier else _prompt(rng, sizes)
         gaps = items[-1].position + items[-1].num_embeds if items else 0
         found.append(
-            SystemRequest(
+            WorkloadRequest(
                 request_id=f"r{k}",
                 arrival=arrival,
                 priority=3 - arrival // 4 if rng.random() < 0.7 else rng.randint(0, 3),
@@ -91,16 +94,16 @@ def _requests(rng: random.Random, sizes: dict[str, int]) -> tuple[SystemRequest,
     return tuple(found)
 
 
-def _urgent(rng: random.Random, sizes: dict[str, int]) -> tuple[SystemRequest, ...]:
+def _urgent(rng: random.Random, sizes: dict[str, int]) -> tuple[WorkloadRequest, ...]:
     """A long prompt, and requests that overtake it and take its blocks while it is computed."""
     names = [rng.choice(list(sizes)) for _ in range(rng.randint(2, 4))]
     items, position = [], 0
     for mm_hash in names:
         position += rng.choice((2, 4, 8))
-        items.append(SystemItem(mm_hash, position, sizes[mm_hash]))
+        items.append(WorkloadItem(mm_hash, position, sizes[mm_hash]))
         position += sizes[mm_hash]
     embeds = sum(item.num_embeds for item in items)
-    found = [SystemRequest("r0", 0, 9, tuple(items), position - embeds + 1, 1, "common")]
+    found = [WorkloadRequest("r0", 0, 9, tuple(items), position - embeds + 1, 1, "common")]
     for k in range(1, rng.randint(3, 6)):
         shared = tuple(items[: rng.choice((0, 0, 1, 2))])
         end = shared[-1].position + shared[-1].num_embeds if shared else 0
@@ -108,21 +111,21 @@ def _urgent(rng: random.Random, sizes: dict[str, int]) -> tuple[SystemRequest, .
         tokens = rng.choice((4, 8, 12, 16))
         name = rng.choice(("common", "other"))
         arrival, priority = rng.randint(0, 6), rng.randint(0, 5)
-        found.append(SystemRequest(f"r{k}", arrival, priority, shared, text, tokens, name))
+        found.append(WorkloadRequest(f"r{k}", arrival, priority, shared, text, tokens, name))
     return tuple(found)
 
 
-def _prompt(rng: random.Random, sizes: dict[str, int]) -> tuple[tuple[SystemItem, ...], str]:
+def _prompt(rng: random.Random, sizes: dict[str, int]) -> tuple[tuple[WorkloadItem, ...], str]:
     items, position = [], 0
     for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
         position += rng.choice((0, 4, 8, 12, rng.randint(1, 9)))
         mm_hash = rng.choice(list(sizes))
-        items.append(SystemItem(mm_hash, position, sizes[mm_hash]))
+        items.append(WorkloadItem(mm_hash, position, sizes[mm_hash]))
         position += sizes[mm_hash]
     return tuple(items), rng.choice(("common", "other"))
 
 
-def _events(rng: random.Random, requests: tuple[SystemRequest, ...]) -> Iterator[Event]:
+def _events(rng: random.Random, requests: tuple[WorkloadRequest, ...]) -> Iterator[Event]:
     if rng.random() < 0.3:
         victim = rng.choice(requests)
         yield Abort(victim.arrival + rng.randint(1, 6), victim.request_id)
@@ -130,48 +133,82 @@ def _events(rng: random.Random, requests: tuple[SystemRequest, ...]) -> Iterator
         yield ResetBothSides(rng.randint(1, 12))
 
 
-@dataclass
-class Tally:
+class RandomRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a run of random workloads found."""
 
-    workloads: int = 0
-    passes: int = 0
-    preemptions: int = 0
-    withdrawals: int = 0
+    format: Literal["mmcache/workloads"] = "mmcache/workloads"
+    format_version: Literal[1] = 1
+    target: str
+    like: str | None
+    """The target with whose schedules they were compared."""
+    first_seed: int
+    workloads: int
+    passes: int
+    preemptions: int
+    withdrawals: int
     """Passes that preempted a request for which they had allocated an input."""
-    failures: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, int]
     """For each clause, the number of workloads that break it."""
-    examples: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, int]
     """For each of these clauses, the first such workload."""
-    differences: list[int] = field(default_factory=list)
+    differences: tuple[int, ...]
     """The seeds whose schedule differs from that of the other target."""
 
 
+def workloads_schema() -> dict[str, Any]:
+    """The JSON Schema of a `RandomRun` (draft 2020-12)."""
+    return schema_of(RandomRun, "mmcache random workloads, version 1")
+
+
 def random_run(
-    target: SystemTarget, passes: int, *, first: int = 0, like: SystemTarget | None = None
-) -> Tally:
+    target: EngineTarget, passes: int, *, first: int = 0, like: EngineTarget | None = None
+) -> RandomRun:
     """Workloads from seed `first` on, until so many passes are made.
 
     With `like`, the schedules of both targets are compared: tokens, encodings, reports and
     preemptions, pass by pass. Both must be started.
+
+    Raises:
+        TargetError: A target leaves out a part of a workload, so that nothing can be said of it.
     """
-    tally, seed = Tally(), first
-    while tally.passes < passes:
+    counts: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    examples: dict[str, int] = {}
+    differences: list[int] = []
+    seed = first
+    while counts["passes"] < passes:
         vector = random_workload(seed)
-        case = case_of_system(vector)
-        records = list(target.run(case))
-        tally.workloads += 1
-        tally.passes += len(records)
+        records = _played(target, vector)
+        counts["passes"] += len(records)
         for record in records:
-            tally.preemptions += len(record.preempted)
-            tally.withdrawals += any(r in record.preempted for r, _ in record.allocated)
+            counts["preemptions"] += len(record.preempted)
+            counts["withdrawals"] += any(r in record.preempted for r, _ in record.allocated)
         for breach in judge(vector, records):
-            tally.failures[breach.clause] += 1
-            tally.examples.setdefault(breach.clause, seed)
-        if like is not None and _schedule(records) != _schedule(list(like.run(case))):
-            tally.differences.append(seed)
+            failures[breach.clause] += 1
+            examples.setdefault(breach.clause, seed)
+        if like is not None and _schedule(records) != _schedule(_played(like, vector)):
+            differences.append(seed)
         seed += 1
-    return tally
+    return RandomRun(
+        target=target.name,
+        like=None if like is None else like.name,
+        first_seed=first,
+        workloads=seed - first,
+        passes=counts["passes"],
+        preemptions=counts["preemptions"],
+        withdrawals=counts["withdrawals"],
+        failures=dict(failures),
+        examples=examples,
+        differences=tuple(differences),
+    )
+
+
+def _played(target: EngineTarget, vector: EngineVector) -> list[PassRecord]:
+    records = list(target.passes(engine_case(vector)))
+    left_out = unplayed(vector, records)
+    if left_out is not None:
+        raise TargetError(f"{target.name} on {vector.id}: {left_out}")
+    return records
 
 
 def _schedule(records: list[PassRecord]) -> list[PassRecord]:

@@ -1,77 +1,161 @@
 """The reference engine as a target: `reference-pass`, or with one wrong decision, by its name.
 
-`mmcache` is imported when a target starts: to run vectors on something else needs none of it.
+A wrong decision is a subclass of the reference's pass or ledger. All of them are here, under the
+names that the variants have in the specification.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
+from mmcache import (
+    EncoderCacheManager,
+    EncoderCacheMiss,
+    EngineItem,
+    EngineParameters,
+    EngineRequest,
+    PassOutput,
+    SchedulingPass,
+    TwoPhaseEncoderCacheManager,
+    WorkerEncoderCache,
+    WorkerOrder,
+)
 from mmcache_vectors.engine import Abort
 
-from .protocol import PassRecord, Place, SystemCase, SystemImplementation
+from ..errors import TargetNameError
+from ..implementation import Implementation
+from .open import REFERENCE_PASS
+from .protocol import EngineCase, PassRecord, Place, engine_implementation
 
-__all__ = ["REFERENCE_PASS", "REFERENCE_VARIANTS", "ReferencePass", "ReferenceVariant"]
+__all__ = ["REFERENCE_VARIANTS", "ReferencePass", "ReferenceRun", "ReferenceVariant"]
 
-REFERENCE_PASS = "reference-pass"
+
+# --- wrong decisions ---------------------------------------------------------------------------
+
+
+class KeepsEntry(SchedulingPass):
+    """Preemption cancels an encoding, and leaves the entry in the ledger (S2)."""
+
+    def withdraw_encoding(self, request: EngineRequest, input_id: int) -> Place | None:
+        return None
+
+
+class UndoesSharedEntry(SchedulingPass):
+    """Preemption cancels an encoding, whoever else has hit the entry since (S2)."""
+
+    def withdraw_encoding(self, request: EngineRequest, input_id: int) -> Place | None:
+        self.manager.withdraw(request, input_id)
+        return None
+
+
+class KeepsReferences(SchedulingPass):
+    """A waiting request that gets no blocks keeps the references of its hits (S5)."""
+
+    def give_back(self, request: EngineRequest) -> None:
+        pass
+
+
+class KeepsReferencesWhenSkipped(SchedulingPass):
+    """A waiting request that no tokens are left for keeps the references of its hits (S5)."""
+
+    def skip_waiting(self, request: EngineRequest) -> None:
+        pass
+
+
+class StripsPayloads(SchedulingPass):
+    """A raw item travels once, with the first output, and not if a prefix hit covers it (S8)."""
+
+    def payloads(
+        self, ordered: frozenset[Place], first: Sequence[tuple[EngineRequest, int]]
+    ) -> frozenset[Place]:
+        return frozenset(
+            (request.request_id, i)
+            for request, covered in first
+            for i, item in enumerate(request.mm_features)
+            if item.end > covered or (request.request_id, i) in ordered
+        )
+
+
+class Unfiltered(EncoderCacheManager):
+    """Reports every hash that was evicted, even one that is cached again (L1)."""
+
+    def get_freed_mm_hashes(self) -> list[str]:
+        evicted = list(dict.fromkeys(self.freed))
+        self.freed.clear()
+        return evicted
+
+
+class ReportsNothing(EncoderCacheManager):
+    """Never tells the worker what to drop (S3)."""
+
+    def get_freed_mm_hashes(self) -> list[str]:
+        self.freed.clear()
+        return []
 
 
 @dataclass(frozen=True)
 class ReferenceVariant:
     """How a variant of the specification is built from the reference."""
 
-    decisions: Mapping[str, str] = field(default_factory=dict)
-    """Fields of `EngineDecisions`."""
-    report: str = "filtered"
-    two_phase: bool = False
-    order: str = "drop_encode_gather"
-    resets: str = "both_sides"
+    scheduling: type[SchedulingPass] = SchedulingPass
+    manager: type[EncoderCacheManager] = EncoderCacheManager
+    order: WorkerOrder = "drop_encode_gather"
+    resets_worker: bool = True
+    """Whether a reset empties the worker too."""
 
+
+_GATHER_DROP: WorkerOrder = "encode_gather_drop"
+_IF_MISSING: WorkerOrder = "encode_if_missing_then_drop"
 
 REFERENCE_VARIANTS: dict[str, ReferenceVariant] = {
     "specified": ReferenceVariant(),
-    "encode_gather_drop": ReferenceVariant(order="encode_gather_drop"),
-    "encode_if_missing_then_drop": ReferenceVariant(order="encode_if_missing_then_drop"),
-    "two_phase_entries": ReferenceVariant({"withdrawal": "keeps_entry"}, two_phase=True),
-    "preemption_keeps_unencoded_entry": ReferenceVariant({"withdrawal": "keeps_entry"}),
-    "preemption_undoes_shared_entry": ReferenceVariant({"withdrawal": "undoes"}),
-    "payload_stripped_under_prefix_hit": ReferenceVariant({"payload": "stripped_under_prefix_hit"}),
-    "waiting_keeps_references": ReferenceVariant({"waiting": "keeps_references"}),
-    "skipped_keeps_references": ReferenceVariant({"skipped": "keeps_references"}),
-    "unfiltered_drop_encode_gather": ReferenceVariant(report="unfiltered"),
-    "unfiltered_encode_gather_drop": ReferenceVariant(
-        report="unfiltered", order="encode_gather_drop"
-    ),
+    "encode_gather_drop": ReferenceVariant(order=_GATHER_DROP),
+    "encode_if_missing_then_drop": ReferenceVariant(order=_IF_MISSING),
+    "two_phase_entries": ReferenceVariant(KeepsEntry, TwoPhaseEncoderCacheManager),
+    "preemption_keeps_unencoded_entry": ReferenceVariant(KeepsEntry),
+    "preemption_undoes_shared_entry": ReferenceVariant(UndoesSharedEntry),
+    "payload_stripped_under_prefix_hit": ReferenceVariant(StripsPayloads),
+    "waiting_keeps_references": ReferenceVariant(KeepsReferences),
+    "skipped_keeps_references": ReferenceVariant(KeepsReferencesWhenSkipped),
+    "unfiltered_drop_encode_gather": ReferenceVariant(manager=Unfiltered),
+    "unfiltered_encode_gather_drop": ReferenceVariant(manager=Unfiltered, order=_GATHER_DROP),
     "unfiltered_encode_if_missing_then_drop": ReferenceVariant(
-        report="unfiltered", order="encode_if_missing_then_drop"
+        manager=Unfiltered, order=_IF_MISSING
     ),
-    "retain_everything": ReferenceVariant(report="nothing"),
-    "reset_only_scheduler": ReferenceVariant(resets="only_scheduler"),
+    "retain_everything": ReferenceVariant(manager=ReportsNothing),
+    "reset_only_scheduler": ReferenceVariant(resets_worker=False),
 }
 """Under the names of the specification's variants."""
+
+
+# --- the target --------------------------------------------------------------------------------
 
 
 class ReferencePass:
     """`SchedulingPass` and `WorkerEncoderCache` of the reference, specified or with one mistake."""
 
     def __init__(self, variant: str = "specified") -> None:
-        self.spec = REFERENCE_PASS if variant == "specified" else f"{REFERENCE_PASS}:{variant}"
+        """Raises `TargetNameError`."""
+        if variant not in REFERENCE_VARIANTS:
+            known = ", ".join(REFERENCE_VARIANTS)
+            raise TargetNameError(
+                f"no variant {variant!r} of the reference pass; there are {known}"
+            )
+        right = variant == "specified"
+        self.name = REFERENCE_PASS if right else f"{REFERENCE_PASS}:{variant}"
         self._variant = REFERENCE_VARIANTS[variant]
-        self._name = "the reference pass" if variant == "specified" else f"the variant {variant}"
-        self._mmcache: Any = None
+        self._says = "the reference pass" if right else f"the variant {variant}"
 
-    def start(self) -> SystemImplementation:
-        self._mmcache = importlib.import_module("mmcache")
-        return SystemImplementation(self._name, None)
+    def start(self) -> Implementation:
+        return engine_implementation(self._says)
 
     def stop(self) -> None:
         """Nothing to let go of."""
 
-    def run(self, case: SystemCase) -> Iterator[PassRecord]:
-        run = ReferenceRun(self._mmcache, self._variant, case)
+    def passes(self, case: EngineCase) -> Iterator[PassRecord]:
+        run = ReferenceRun(self._variant, case)
         while run.number < case.max_passes and not run.over:
             yield run.step()
 
@@ -79,16 +163,15 @@ class ReferencePass:
 class ReferenceRun:
     """One workload on the reference engine. `decisions` are all that it has taken so far."""
 
-    def __init__(self, mmcache: Any, variant: ReferenceVariant, case: SystemCase) -> None:
+    def __init__(self, variant: ReferenceVariant, case: EngineCase) -> None:
         engine = case.engine
         self._case = case
         self._variant = variant
-        self._miss = mmcache.EncoderCacheMiss
         self._sizes = {i.identifier: i.num_embeds for r in case.requests for i in r.items}
         self._requests = {
-            r.request_id: mmcache.EngineRequest(
+            r.request_id: EngineRequest(
                 r.request_id,
-                tuple(mmcache.EngineItem(i.identifier, i.position, i.num_embeds) for i in r.items),
+                tuple(EngineItem(i.identifier, i.position, i.num_embeds) for i in r.items),
                 r.num_prompt_tokens,
                 r.max_tokens,
                 r.priority,
@@ -96,8 +179,8 @@ class ReferenceRun:
             )
             for r in case.requests
         }
-        self.scheduler = mmcache.SchedulingPass(
-            mmcache.EngineParameters(
+        self.scheduler = variant.scheduling(
+            EngineParameters(
                 cache_size=engine.cache_size,
                 encoder_budget=engine.encoder_budget,
                 num_blocks=engine.num_blocks,
@@ -109,12 +192,10 @@ class ReferenceRun:
                 lookahead=engine.lookahead,
                 chunked_items=engine.chunked_items,
             ),
-            _manager(mmcache, variant)(engine.cache_size),
-            mmcache.EngineDecisions(**variant.decisions),
+            variant.manager(engine.cache_size),
         )
-        self.worker = mmcache.WorkerEncoderCache(variant.order)
+        self.worker: WorkerEncoderCache[str] = WorkerEncoderCache(variant.order)
         self._payloads: set[Place] = set()
-        self._computed: dict[str, int] = {}
         self.decisions: list[tuple[str, str, int]] = []
         self.number = 0
         self._dead = False
@@ -170,30 +251,30 @@ class ReferenceRun:
                 self.scheduler.abort(event.request)
                 continue
             self.scheduler.reset()
-            if self._variant.resets == "both_sides":
+            if self._variant.resets_worker:
                 self.worker.reset()
         for request in self._case.requests:
             if request.arrival == self.number:
                 self.scheduler.add(self._requests[request.request_id])
 
-    def _starts(self, output: Any) -> dict[str, int]:
+    def _starts(self, output: PassOutput) -> dict[str, int]:
         return {r: self.scheduler.computed(r) for r in output.num_scheduled_tokens}
 
     def _hashes(self, inputs: Mapping[str, tuple[int, ...]]) -> set[str]:
         requests = self._requests
         return {requests[r].mm_features[i].identifier for r, ids in inputs.items() for i in ids}
 
-    def _work(self, output: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _work(self, output: PassOutput) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The worker's step: what it missed, and what it had no raw item of."""
         self._payloads = {p for p in self._payloads if p[0] not in output.finished}
         self._payloads |= output.payloads
-        encode: dict[str, Any] = {}
+        encode: dict[str, Callable[[], str] | None] = {}
         without: set[str] = set()
         for request_id, ids in output.scheduled_encoder_inputs.items():
             for i in ids:
                 mm_hash = self._requests[request_id].mm_features[i].identifier
                 if (request_id, i) in self._payloads:
-                    encode[mm_hash] = lambda mm_hash=mm_hash: mm_hash
+                    encode[mm_hash] = partial(str, mm_hash)
                 else:
                     encode.setdefault(mm_hash, None)
                     without.add(mm_hash)
@@ -201,32 +282,10 @@ class ReferenceRun:
         missed: tuple[str, ...] = ()
         try:
             self.worker.step(output.free_encoder_mm_hashes, encode, sorted(gathered))
-        except self._miss:
+        except EncoderCacheMiss:
             missed = tuple(sorted(gathered - set(self.worker.embeddings)))
         return missed, tuple(sorted(without))
 
 
-def _places(output: Any, action: str) -> tuple[Place, ...]:
+def _places(output: PassOutput, action: str) -> tuple[Place, ...]:
     return tuple(sorted({(r, i) for name, r, i in output.decisions if name == action}))
-
-
-def _manager(mmcache: Any, variant: ReferenceVariant) -> Any:
-    """The reference ledger, or one that reports wrongly."""
-    if variant.two_phase:
-        return mmcache.TwoPhaseEncoderCacheManager
-    manager: Any = mmcache.EncoderCacheManager
-    if variant.report == "filtered":
-        return manager
-
-    class Unfiltered(manager):  # type: ignore[misc]
-        def get_freed_mm_hashes(self) -> list[str]:
-            evicted = list(dict.fromkeys(self.freed))
-            self.freed.clear()
-            return evicted
-
-    class Nothing(manager):  # type: ignore[misc]
-        def get_freed_mm_hashes(self) -> list[str]:
-            self.freed.clear()
-            return []
-
-    return Unfiltered if variant.report == "unfiltered" else Nothing

@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -27,10 +27,12 @@ from mmcache_spec.evaluate.compiled import Packed
 from mmcache_vectors.manager import Call, Observed, Parameters
 
 from ..errors import TargetError, describe_exception
-from ..oracle.blame import blamed, observed_differences
-from ..targets.open import open_target
-from ..targets.protocol import ALLOCATE_AGAIN, CALLS, Implementation
+from ..implementation import Implementation
+from ..oracle.blame import blamed
+from ..targets.open import open_manager
+from ..targets.protocol import ALLOCATE_AGAIN, CALLS
 from ..targets.python import PythonTarget, plain_answer
+from ..verdicts.judge import observed_differences
 from ..verdicts.model import Difference
 from .snapshots import NotPlain, Snapshots, snapshots_for
 from .world import Scope, SpecSide
@@ -53,6 +55,8 @@ class Disagreement(msgspec.Struct, frozen=True):
 class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
     """What the search found. It is complete if nothing differs and no bound was met."""
 
+    format: Literal["mmcache/exhaust"] = "mmcache/exhaust"
+    format_version: Literal[1] = 1
     target: str
     implementation: Implementation
     scope: Scope
@@ -95,7 +99,7 @@ def exhaust(
     max_states: int,
     tell: Callable[[Progress], None] = lambda progress: None,
 ) -> Exhausted:
-    """Search the whole scope. Raises `TargetError`, and `TargetSpecError` for the text."""
+    """Search the whole scope. Raises `TargetError`, and `TargetNameError` for the text."""
     started = time.perf_counter()
     first = _Explorer(spec, scope, 0, 1)
     if not first.snapshots.plain:
@@ -213,7 +217,7 @@ class _Explorer:
     """The pairs of one process."""
 
     def __init__(self, spec: str, scope: Scope, index: int, of: int) -> None:
-        target = open_target(spec)
+        target = open_manager(spec)
         if not isinstance(target, PythonTarget):
             raise TargetError("only a Python class can be exhausted: its states are copied")
         self.implementation = target.start()

@@ -9,7 +9,7 @@ import msgspec
 
 from mmcache_spec.evaluate.compiled import CompiledCall, CompiledSystem, Packed
 from mmcache_spec.kernel.terms import SetSort
-from mmcache_spec.oracle import observe, world_of
+from mmcache_spec.oracle import observe, spec_calls, world_of
 from mmcache_vectors.manager import (
     Allocate,
     Call,
@@ -26,7 +26,6 @@ from mmcache_vectors.manager import (
     Reset,
 )
 
-from ..oracle.blame import spec_calls
 from ..oracle.systems import specified
 from ..targets.protocol import ALLOCATE_AGAIN, call_name
 

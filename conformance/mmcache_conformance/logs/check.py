@@ -1,8 +1,8 @@
 """Trace validation: is a recorded log a behaviour of the specification?
 
-The log is read once, event by event. A fast model (`log_model`) follows it; a sample of the events,
+The log is read once, event by event. The reference follows it (`follow`); a sample of the events,
 and every event on which the two disagree, is also run on the specification's interpreter, within
-the part of the state that the event can touch.
+the part of the state that the event can touch (`project`).
 """
 
 from __future__ import annotations
@@ -12,23 +12,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
-from mmcache_spec.evaluate.interpreter import Call as SpecCall
+from mmcache import EncoderCacheManager
+from mmcache.errors import LedgerError
 from mmcache_spec.evaluate.interpreter import Interpreter, Step
-from mmcache_spec.oracle import input_name
+from mmcache_spec.kernel.system import TransitionSystem
+from mmcache_spec.oracle import by_age, spec_calls
+from mmcache_vectors.manager import Call, Manager
 
 from ..oracle.blame import broken_clauses
 from ..oracle.systems import specified
-from .follow import Answer, Model, OutOfWorld, Projection, Refusal, model_for
+from .explain import Illegal, Wrong, duty_broken, explain, hashes_of, names
+from .follow import REFERENCES, Answer, Follower, OutOfWorld, Refusal, call_of
 from .format import (
-    Allocated,
     Asked,
     Created,
     Ended,
     Event,
-    Freed,
-    FreedInput,
     LogError,
     LookedUp,
     PassEnded,
@@ -37,100 +36,81 @@ from .format import (
     WorkerStepped,
     read_events,
 )
+from .project import Projection, projection, state_of
+from .verdict import Checked
 
-__all__ = ["Checked", "Illegal", "ModelDisagrees", "check_log"]
+__all__ = ["AUDIT_EVERY", "ModelDisagrees", "check_log"]
 
 AUDIT_EVERY = 1000
-"""One event in so many is also run on the interpreter."""
+"""One call in so many is also run on the interpreter."""
+
+_CONFIRMED = 1000
+"""So many events before an illegal one are run on the interpreter before it is called illegal."""
 
 _LARGEST_AUDIT = 200
-_HISTORY = 12
+"""Hashes and inputs: an event that touches more would keep the interpreter busy for seconds."""
 
 
 class ModelDisagrees(AssertionError):
-    """The fast model is not the specification: a defect of this package."""
-
-
-class Illegal(msgspec.Struct, frozen=True, kw_only=True):
-    """The first event that the specification does not allow."""
-
-    line: int
-    event: dict[str, Any]
-    clauses: tuple[str, ...]
-    reason: str
-    expected: str
-    got: str
-    ledger: tuple[str, ...]
-    """The state before the event, for people."""
-    history: dict[str, tuple[str, ...]]
-    """For each hash that the event is about: the last events that concerned it."""
-
-
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict on a log."""
-
-    source: str
-    events: int
-    managers: int
-    unfinished: tuple[str, ...]
-    """Managers without an `end`: the log may go on."""
-    audited: int
-    """Events that the interpreter ran as well."""
-    illegal: Illegal | None
+    """The reference is not the specification: a defect of this project, never of the log."""
 
 
 Lines = Callable[[], Iterable[bytes]]
-"""Opens the log anew, so that the history of an illegal event can be looked up."""
+"""Opens the log anew."""
+
+References = Mapping[Manager, type[EncoderCacheManager]]
 
 
 def check_log(
-    lines: Lines, source: str, *, again: bool = True, audit_every: int = AUDIT_EVERY
+    lines: Lines,
+    source: str,
+    *,
+    can_reread: bool = True,
+    audit_every: int = AUDIT_EVERY,
+    references: References = REFERENCES,
 ) -> Checked:
-    """Read the log. Raises `LogError` if it is malformed, up to the first illegal event.
+    """Read the log, up to the first illegal event.
 
-    `again` says whether the lines can be read a second time, which is done only for the history.
+    Args:
+        lines: Opens the log.
+        source: Its name, for messages.
+        can_reread: Whether the lines can be read again, which is done only for an illegal event:
+            to make sure of it, and for its history.
+        audit_every: One call in so many is also run on the interpreter.
+        references: The classes that follow the log.
+
+    Raises:
+        LogError: The log is malformed.
+        ModelDisagrees: The reference does otherwise than the interpreter.
     """
     followed: dict[str, _Followed] = {}
-    audited, number, events = 0, 0, 0
+    number = events = calls = audited = 0
     until_audit = 1
+    illegal: Illegal | None = None
     for number, event in read_events(lines(), source):
         events += 1
         manager = followed.get(event.manager)
         if manager is None:
-            manager = followed[event.manager] = _begin(event, source, number)
+            manager = followed[event.manager] = _begin(event, source, number, references)
             continue
-        if event.seq != manager.next_seq:
-            raise LogError(f"{source}: line {number}: {_out_of_order(event, manager.next_seq)}")
-        manager.next_seq += 1
-        if manager.ended:
-            raise LogError(
-                f"{source}: line {number}: manager {event.manager!r} ended before this event"
-            )
+        _expect_in_order(manager, event, source, number)
         until_audit -= 1
-        if until_audit:
-            wrong = manager.take(event)
-        else:
-            until_audit = audit_every
-            audit = manager.model.projection(event).extent <= _LARGEST_AUDIT
-            wrong = manager.take(event, audit)
-            audited += audit
+        audit = until_audit <= 0 and manager.can_be_audited(event)
+        wrong = manager.take(event, audit)
+        calls += not isinstance(event, (Created, PassEnded, Ended))
         if wrong is not None:
-            look_back = lines if again else None
-            illegal = _explain(wrong, number, event, manager.model, look_back, source)
-            return _checked(source, events, followed, audited, illegal)
-    return _checked(source, events, followed, audited, None)
-
-
-def _checked(
-    source: str,
-    events: int,
-    followed: dict[str, _Followed],
-    audited: int,
-    illegal: Illegal | None,
-) -> Checked:
+            look_back = lines if can_reread else None
+            if look_back is not None:
+                _confirm(look_back(), source, event, references)
+            illegal = explain(wrong, number, event, manager.follower, look_back, source)
+            break
+        if audit:
+            until_audit = audit_every
+            audited += 1
     return Checked(
         source=source,
         events=events,
+        calls=calls,
         managers=len(followed),
         unfinished=tuple(name for name, m in followed.items() if not m.ended),
         audited=audited,
@@ -138,60 +118,83 @@ def _checked(
     )
 
 
-def _begin(event: Event, source: str, number: int) -> _Followed:
+def _begin(event: Event, source: str, number: int, references: References) -> _Followed:
     if not isinstance(event, Created) or event.seq != 0:
         raise LogError(
             f"{source}: line {number}: manager {event.manager!r} is not known; its first event is "
             '"new" with seq 0, so the beginning of the log is missing, or the log is reordered'
         )
-    return _Followed(event)
+    return _Followed(event, references)
 
 
-def _out_of_order(event: Event, wanted: int) -> str:
-    if event.seq > wanted:
+def _expect_in_order(manager: _Followed, event: Event, source: str, number: int) -> None:
+    where, wanted = f"{source}: line {number}: manager {event.manager!r}", manager.next_seq
+    if event.seq != wanted:
         gap = event.seq - wanted
         what = f"{gap} event{'s are' if gap > 1 else ' is'} missing before it"
-    else:
-        what = "it comes twice"
-    return (
-        f"manager {event.manager!r}: seq {event.seq} where {wanted} comes next; {what}, or the log "
-        "is reordered, or two writers share the name"
-    )
+        raise LogError(
+            f"{where}: seq {event.seq} where {wanted} comes next; "
+            f"{what if gap > 0 else 'it comes twice'}, or the log is reordered, or two writers "
+            "share the name"
+        )
+    manager.next_seq += 1
+    if manager.ended:
+        raise LogError(f"{where} ended before this event")
 
 
-class _Wrong(msgspec.Struct, frozen=True):
-    reason: str
-    hashes: tuple[str, ...]
-    clauses: tuple[str, ...] = ()
-    expected: str = ""
-    got: str = ""
+def _confirm(lines: Iterable[bytes], source: str, accused: Event, references: References) -> None:
+    """Follow the manager again, its last calls on the interpreter too, before the log is accused.
+
+    A reference that went astray a little before would otherwise call a right log illegal.
+
+    Raises:
+        ModelDisagrees: So it was.
+    """
+    followed: _Followed | None = None
+    for _, event in read_events(lines, source):
+        if event.manager != accused.manager:
+            continue
+        if followed is None:
+            assert isinstance(event, Created), "the first reading has seen to that"
+            followed = _Followed(event, references)
+        elif event.seq == accused.seq:
+            return
+        else:
+            near = accused.seq - event.seq <= _CONFIRMED
+            followed.take(event, near and followed.can_be_audited(event))
 
 
 class _Followed:
-    """One manager of the log: its model, and its worker if that is in the log too."""
+    """One manager of the log: its follower, and its worker if that is in the log too."""
 
-    def __init__(self, created: Created) -> None:
-        self.model = model_for(created)
+    def __init__(self, created: Created, references: References) -> None:
+        self.follower = Follower(created, references)
         self.next_seq = 1
         self.ended = False
         self._worker = _Worker() if created.worker else None
 
-    def take(self, event: Event, audit: bool = False) -> _Wrong | None:
-        """Follow the event. If something is wrong with it, the model stays as it was before."""
-        model = self.model
+    def can_be_audited(self, event: Event) -> bool:
+        """Whether it is a call, and touches little enough for the interpreter."""
+        if call_of(event) is None:
+            return False
+        return projection(self.follower, event).extent <= _LARGEST_AUDIT
+
+    def take(self, event: Event, audit: bool = False) -> Wrong | None:
+        """Follow the event. If something is wrong with it, the follower stays as it was before."""
+        follower = self.follower
         try:
-            answer = model.answer(event)
+            answer = follower.answer(event)
         except OutOfWorld as error:
-            return _Wrong(str(error), _hashes(event))
+            return Wrong(str(error), hashes_of(event))
         if isinstance(event, (LookedUp, Asked)) and answer is event.returns:
             pass  # what most events are
         elif isinstance(answer, Refusal):
-            return _excluded(answer, event)
+            return duty_broken(answer, event)
         elif isinstance(event, (LookedUp, Asked)):
-            return _answered_wrongly(model, event, answer)
+            return _answered_wrongly(follower, event, answer)
         elif isinstance(event, Reported):
             if answer != set(event.returns):
-                return _answered_wrongly(model, event, answer)
+                return _answered_wrongly(follower, event, answer)
             if self._worker is not None:
                 self._worker.order(event.returns)
         elif isinstance(event, (Created, Ended, WasReset, WorkerStepped)):
@@ -199,21 +202,21 @@ class _Followed:
             if wrong is not None:
                 return wrong
         if audit:
-            _audit(model, event, answer)
+            _audit(follower, event, answer)
         else:
-            model.apply(event)
+            _perform(follower, event, answer)
         return None
 
-    def _other(self, event: Event) -> _Wrong | None:
+    def _other(self, event: Event) -> Wrong | None:
         match event:
             case Created():
-                return _Wrong("this manager began before", ())
+                return Wrong("this manager began before", ())
             case Ended():
                 self.ended = True
             case WasReset() if self._worker is not None:
                 self._worker = _Worker()
             case WorkerStepped() if self._worker is None:
-                return _Wrong('a worker step, but "new" did not say "worker": true', ())
+                return Wrong('a worker step, but "new" did not say "worker": true', ())
             case WorkerStepped() if self._worker is not None:
                 return self._worker.step(event)
         return None
@@ -230,185 +233,114 @@ class _Worker:
     def order(self, report: Iterable[str]) -> None:
         self._orders.append(frozenset(report))
 
-    def step(self, event: WorkerStepped) -> _Wrong | None:
+    def step(self, event: WorkerStepped) -> Wrong | None:
         told = self._orders.popleft() if self._orders else frozenset()
         dropped = frozenset(event.drop)
         if dropped != told:
-            return _Wrong(
+            return Wrong(
                 "the worker did not drop what it was told to",
                 tuple(sorted(told ^ dropped)),
-                expected=_names(told),
-                got=_names(dropped),
+                expected=names(told),
+                got=names(dropped),
             )
         self._holds -= dropped
         self._holds |= set(event.encode)
         missing = tuple(sorted(set(event.gather) - self._holds))
         if missing:
-            return _Wrong(
+            return Wrong(
                 "the worker gathers what it does not hold",
                 missing,
                 ("S1",),
-                expected=f"it holds {_names(self._holds & set(event.gather))}",
-                got=f"it gathers {_names(event.gather)}",
+                expected=f"it holds {names(self._holds & set(event.gather))}",
+                got=f"it gathers {names(event.gather)}",
             )
         return None
 
 
-# --- the interpreter's word --------------------------------------------------------------------
+# --- the reference, and the interpreter's word -------------------------------------------------
 
 
-def _spec_calls(model: Model, event: Event) -> list[SpecCall]:
-    at: dict[str, Any] = {}
-    match event:
-        case LookedUp() | Asked() | Allocated() | FreedInput():
-            at["input"] = input_name(event.request, event.input_id)
-        case Freed(request=request):
-            at["request"] = request
-    if isinstance(event, Asked):
-        at["encoder_compute_budget"] = event.encoder_compute_budget
-        at["num_embeds_to_schedule"] = event.num_embeds_to_schedule
-    name = str(event.__struct_config__.tag)
-    known = {action.name for action in specified(model.kind).actions}
-    return [SpecCall(action, at) for action in (name, f"{name}_again") if action in known]
+def _perform(follower: Follower, event: Event, answer: Answer) -> None:
+    """Let the reference make the call, which must answer what its attributes said it would."""
+    try:
+        returned = follower.apply(event)
+    except LedgerError as error:
+        raise ModelDisagrees(f"{event}: the reference refuses it: {error}") from None
+    if returned != answer:
+        raise ModelDisagrees(f"{event}: the reference returns {returned}, not {answer}")
 
 
-def _interpreted(model: Model, event: Event) -> tuple[Interpreter, Step, Projection]:
-    """The event on the specification's interpreter, in the model's state."""
-    projection = model.projection(event)
-    interpreter = Interpreter(specified(model.kind), projection.world)
-    steps = [interpreter.call(model.state(projection), call) for call in _spec_calls(model, event)]
-    step = next((s for s in steps if not s.refused_by), steps[0])
-    return interpreter, step, projection
+def _interpreted(
+    follower: Follower, event: Event, call: Call
+) -> tuple[Interpreter, Step, Projection]:
+    """The event on the specification's interpreter, in the reference's state."""
+    system, within = specified(follower.kind), projection(follower, event)
+    interpreter = Interpreter(system, within.world)
+    state = state_of(follower, within)
+    steps = [interpreter.call(state, candidate) for candidate in spec_calls(system, call)]
+    return interpreter, next((s for s in steps if not s.refused_by), steps[0]), within
 
 
-def _result_of(answer: Answer) -> Any:
-    return frozenset((h,) for h in answer) if isinstance(answer, set) else answer
+def _audit(follower: Follower, event: Event, answer: Answer) -> None:
+    """Perform the event on the reference and on the interpreter.
+
+    Raises:
+        ModelDisagrees: They answer differently, or are in different states after it.
+    """
+    call = call_of(event)
+    assert call is not None, "only calls are audited"
+    _, step, within = _interpreted(follower, event, call)
+    _perform(follower, event, answer)
+    after = state_of(follower, within)
+    if step.refused_by:
+        raise ModelDisagrees(f"{event}: the interpreter refuses it: {', '.join(step.refused_by)}")
+    if step.result != _as_result(answer):
+        raise ModelDisagrees(f"{event}: the interpreter says {step.result}, not {answer}")
+    system = specified(follower.kind)
+    here, there = (_without_times(system, state) for state in (after, step.after))
+    if here != there:
+        differing = [n for n in here if here[n] != there[n]]
+        told = "; ".join(f"{n} is {there[n]}, not {here[n]}" for n in differing)
+        raise ModelDisagrees(f"{event}: after it, by the interpreter, {told}")
 
 
-def _audit(model: Model, event: Event, answer: Answer) -> None:
-    """Perform the event on the model and on the interpreter. Raises `ModelDisagrees`."""
-    if isinstance(event, (PassEnded, WorkerStepped, Ended, Created)):
-        return
-    _, step, projection = _interpreted(model, event)
-    model.apply(event)
-    after = model.state(projection)
-    if step.refused_by or step.result != _result_of(answer) or not _alike(step.after, after):
-        raise ModelDisagrees(f"{event}: {step.result} and {step.after}, not {answer} and {after}")
+def _without_times(system: TransitionSystem, state: Mapping[str, Any]) -> dict[str, Any]:
+    """What the design itself keeps; of times, only their order counts."""
+    own = [v.name for v in system.variables if v.role != "ghost"]
+    kept = {name: state[name] for name in own if name not in {"since", "clock"}}
+    return {**kept, "order": by_age(state)} if "since" in own else kept
 
 
-def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Equality of states; of times, only the order counts."""
-
-    def without_times(state: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {k: v for k, v in state.items() if k not in {"since", "clock", "ended", "now"}}
-        for time in {"since", "ended"} & state.keys():
-            kept[f"order of {time}"] = sorted(
-                (h for (h,) in state["freeable"]), key=state[time].get
-            )
-        return kept
-
-    return without_times(one) == without_times(other)
+def _as_result(answer: object) -> Any:
+    is_report = isinstance(answer, (set, tuple))
+    return frozenset((h,) for h in answer) if is_report else answer  # type: ignore[attr-defined]
 
 
-def _answered_wrongly(model: Model, event: LookedUp | Asked | Reported, answer: Answer) -> _Wrong:
-    interpreter, step, _ = _interpreted(model, event)
-    if step.refused_by or step.result != _result_of(answer):
-        raise ModelDisagrees(f"{event}: the interpreter says {step.result}, the model {answer}")
-    got = event.returns
-    seen = replace(step, result=frozenset((h,) for h in got) if isinstance(got, tuple) else got)
+def _answered_wrongly(
+    follower: Follower, event: LookedUp | Asked | Reported, answer: Answer
+) -> Wrong:
+    """What is wrong with an answer; the interpreter is asked before anybody is accused.
+
+    Raises:
+        ModelDisagrees: The interpreter does not say what the reference says.
+    """
+    call = call_of(event)
+    assert call is not None
+    interpreter, step, _ = _interpreted(follower, event, call)
+    if step.refused_by or step.result != _as_result(answer):
+        raise ModelDisagrees(f"{event}: the interpreter says {step.result}, not {answer}")
+    seen = replace(step, result=_as_result(event.returns))
     # In a part of a state, sums over all of it do not come out: what the right answer "breaks"
     # there, it does not break.
     beside_the_point = set(broken_clauses(interpreter, step))
     clauses = tuple(c for c in broken_clauses(interpreter, seen) if c not in beside_the_point)
-    if isinstance(answer, set) and isinstance(got, tuple):
-        wrongly, left_out = sorted(set(got) - answer), sorted(answer - set(got))
-        words = [f"names {_names(wrongly)}"] if wrongly else []
-        words += [f"leaves out {_names(left_out)}"] if left_out else []
+    if isinstance(answer, set) and isinstance(event, Reported):
+        got = set(event.returns)
+        wrongly, left_out = sorted(got - answer), sorted(answer - got)
+        words = [f"names {names(wrongly)}"] if wrongly else []
+        words += [f"leaves out {names(left_out)}"] if left_out else []
         reason = f"the report wrongly {' and '.join(words)}"
-        return _Wrong(reason, (*wrongly, *left_out), clauses, _names(answer), _names(got))
-    expected, shown = str(answer).lower(), str(got).lower()
-    return _Wrong("the answer is not the specified one", _hashes(event), clauses, expected, shown)
-
-
-_DUTIES = {
-    "missed": "can_allocate is asked only after check_and_update_cache has missed",
-    "budget_not_negative": "encoder_compute_budget is not negative",
-    "pending_not_negative": "num_embeds_to_schedule is not negative",
-    "room": "allocate is called only for what fits the free slots",
-    "not_charged_yet": "an input is allocated once until it is released",
-}
-
-
-def _excluded(guard: Refusal, event: Event) -> _Wrong:
-    return _Wrong(f"the caller broke a duty: {_DUTIES[guard]}", _hashes(event))
-
-
-def _hashes(event: Event) -> tuple[str, ...]:
-    name: str | None = getattr(event, "identifier", None)
-    return () if name is None else (name,)
-
-
-_SHOWN = 12
-
-
-def _names(hashes: Iterable[str]) -> str:
-    names = sorted(hashes)
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return (", ".join(names[:_SHOWN]) or "nothing") + more
-
-
-# --- the explanation ---------------------------------------------------------------------------
-
-
-def _explain(
-    wrong: _Wrong, number: int, event: Event, model: Model, lines: Lines | None, source: str
-) -> Illegal:
-    history = {h: deque[str](maxlen=_HISTORY) for h in wrong.hashes[:3]}
-    if lines is not None:
-        _look_back(history, lines, source, event.manager, number)
-    return Illegal(
-        line=number,
-        event={"op": event.__struct_config__.tag, **msgspec.structs.asdict(event)},
-        clauses=wrong.clauses,
-        reason=wrong.reason,
-        expected=wrong.expected,
-        got=wrong.got,
-        ledger=tuple(model.summary()),
-        history={h: tuple(seen) for h, seen in history.items()},
-    )
-
-
-def _look_back(
-    history: Mapping[str, deque[str]], lines: Lines, source: str, manager: str, until: int
-) -> None:
-    """Read the log again, up to the illegal event, and note what concerned the hashes."""
-    followed: _Followed | None = None
-    status = dict.fromkeys(history, "")
-    for number, event in read_events(lines(), source):
-        if number >= until:
-            return
-        if event.manager != manager:
-            continue
-        if followed is None:
-            assert isinstance(event, Created)
-            followed = _Followed(event)
-        else:
-            followed.take(event)
-        for mm_hash, seen in history.items():
-            now = followed.model.about(mm_hash)
-            mentioned = mm_hash in _hashes(event)
-            if mentioned or (now != status[mm_hash] and number > 2):
-                seen.append(f"line {number}: {event_text(event)}  ({now})")
-            status[mm_hash] = now
-
-
-def event_text(event: Event) -> str:
-    """The event as people write a call."""
-    fields = msgspec.structs.asdict(event)
-    returns = fields.pop("returns", None)
-    shown = [f"{k}={v}" for k, v in fields.items() if k not in {"manager", "seq"}]
-    call = f"{event.__struct_config__.tag}({', '.join(shown)})"
-    if returns is None:
-        return call
-    answer = _names(returns) if isinstance(returns, tuple) else str(returns).lower()
-    return f"{call} -> {answer}"
+        return Wrong(reason, (*wrongly, *left_out), clauses, names(answer), names(event.returns))
+    expected, shown = str(answer).lower(), str(event.returns).lower()
+    reason = "the answer is not the specified one"
+    return Wrong(reason, hashes_of(event), clauses, expected, shown)

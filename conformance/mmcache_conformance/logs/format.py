@@ -7,10 +7,11 @@ model; the published JSON Schema is generated from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
+from mmcache_vectors.document import Count, Name, schema_of
 from mmcache_vectors.manager import Manager
 
 __all__ = [
@@ -36,9 +37,6 @@ __all__ = [
 
 LOG_FORMAT = "mmcache/log"
 LOG_FORMAT_VERSION = 1
-
-Count = Annotated[int, msgspec.Meta(ge=0)]
-Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class LogError(ValueError):
@@ -189,12 +187,4 @@ def _what_is_wrong(source: str, number: int, line: bytes, error: Exception) -> s
 
 def log_schema() -> dict[str, Any]:
     """The JSON Schema of one line (draft 2020-12): the header, or an event."""
-    schemas, components = msgspec.json.schema_components(
-        (Header, Event), ref_template="#/$defs/{name}"
-    )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "a line of an mmcache log, version 1",
-        "anyOf": list(schemas),
-        "$defs": components,
-    }
+    return schema_of((Header, Event), "a line of an mmcache log, version 1")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from packaging.version import InvalidVersion, Version
 
-from ..errors import TargetSpecError
+from ..errors import TargetNameError
 from ..targets.vllm.source import FIRST_IN_SCOPE
 
 __all__ = ["DEFAULT", "choose_releases"]
@@ -20,7 +20,7 @@ def choose_releases(expression: str, known: Callable[[], Iterable[str]]) -> tupl
 
     Its parts, with commas between them, are `A..B`, which includes both ends and may lack either,
     `latest:N`, or one release. The first two choose among the stable ones of `known`, which is
-    asked only for them; a release by name is taken as it is. Raises `TargetSpecError`, and
+    asked only for them; a release by name is taken as it is. Raises `TargetNameError`, and
     whatever `known` raises.
     """
     parts = [part.strip() for part in expression.split(",")]
@@ -42,7 +42,7 @@ def _chosen(part: str, stable: Sequence[Version]) -> Sequence[Version]:
         low, high = (_version(end) if end else None for end in (first, last))
         found = [v for v in stable if (not low or v >= low) and (not high or v <= high)]
     if not found:
-        raise TargetSpecError(f"there is no stable release in {part!r}")
+        raise TargetNameError(f"there is no stable release in {part!r}")
     return found
 
 
@@ -56,5 +56,5 @@ def _parsed(text: str) -> Version | None:
 def _version(text: str) -> Version:
     found = _parsed(text)
     if found is None:
-        raise TargetSpecError(f"{text!r} is not a release, such as 0.33.0, A..B or latest:N")
+        raise TargetNameError(f"{text!r} is not a release, such as 0.33.0, A..B or latest:N")
     return found

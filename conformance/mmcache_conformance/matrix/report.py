@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from mmcache_vectors.clauses import clause
+from mmcache_vectors.document import canonical, schema_of
 from mmcache_vectors.manager import Vector
 
 from ..reports.page import document, element
 from ..verdicts.model import TargetReport
 from ..verdicts.tally import Tally, clause_ids, tally
-from .run import Defect, Matrix, unexplained
+from .defects import Defect, unexplained
+from .run import Matrix
 
 __all__ = [
     "defect_line",
@@ -73,7 +74,7 @@ def defect_line(defect: Defect) -> str:
 
 
 def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) -> None:
-    """The table, the legend, the defects, and whatever they do not explain."""
+    """The table, the legend, the defects and what counts as one, and what they do not explain."""
     ids = clause_ids(matrix.rows)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
     table.add_column("release", no_wrap=True)
@@ -91,6 +92,7 @@ def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) ->
         if row.implementation is None:
             console.print(Text(f"{row_name(row)}: not run: {row.reason}"), soft_wrap=True)
     console.print()
+    console.print(Text(RULE, "dim"))
     for defect in matrix.defects:
         head = Text.assemble((", ".join(defect.clauses), "bold"), f" {defect.variant}: ")
         console.print(head.append(defect_line(defect)), soft_wrap=True)
@@ -110,17 +112,13 @@ def _unexplained_lines(matrix: Matrix, vectors: Sequence[Vector]) -> list[str]:
 
 
 def encode_matrix(matrix: Matrix) -> bytes:
-    """Indented JSON with sorted keys and one newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(matrix, order="sorted"), indent=2) + b"\n"
+    """The canonical bytes of the JSON output."""
+    return canonical(matrix)
 
 
 def matrix_schema() -> dict[str, Any]:
     """The JSON Schema of the JSON output (draft 2020-12)."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mmcache conformance matrix, version 1",
-        **msgspec.json.schema(Matrix),
-    }
+    return schema_of(Matrix, "mmcache conformance matrix, version 1")
 
 
 def matrix_markdown(matrix: Matrix, vectors: Sequence[Vector]) -> str:

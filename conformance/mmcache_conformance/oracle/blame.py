@@ -6,31 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mmcache_spec.evaluate.interpreter import Call as SpecCall
 from mmcache_spec.evaluate.interpreter import Interpreter, State, Step
 from mmcache_spec.kernel.system import TransitionSystem
-from mmcache_spec.oracle import input_name, world_of
-from mmcache_vectors.manager import (
-    Call,
-    CanAllocate,
-    Free,
-    GetFreedMmHashes,
-    Observed,
-    Parameters,
-    Reset,
-)
+from mmcache_spec.oracle import input_name, spec_calls, world_of
+from mmcache_vectors.manager import Call, Parameters
 
-from ..targets.protocol import call_name
 from ..verdicts.model import Difference
 
-__all__ = ["blamed", "broken_clauses", "observed_differences", "spec_calls"]
-
-
-def spec_calls(system: TransitionSystem, call: Call) -> list[SpecCall]:
-    """The actions that the call may be: the guards of at most one of them allow it."""
-    known = {action.name for action in system.actions}
-    name = call_name(call)
-    return [SpecCall(a, _arguments(call)) for a in (name, f"{name}_again") if a in known]
+__all__ = ["blamed", "broken_clauses"]
 
 
 def blamed(
@@ -39,9 +22,11 @@ def blamed(
     calls: Sequence[Call],
     differences: Iterable[Difference],
 ) -> tuple[str, ...]:
-    """The clauses that the last of the calls breaks, as its answer differs from the specified one.
+    """The clauses that the last of the calls breaks: its answer and its state, as they were seen.
 
-    Empty where the difference breaks no claim by itself, only the equality with the spec.
+    Empty where the differences break no claim by themselves, only the equality with the spec.
+    What is not among the differences is taken to be as specified, the record of an observer
+    (the ghost variables) always.
     """
     interpreter = Interpreter(system, world_of(parameters))
     state: State = interpreter.initial()
@@ -58,14 +43,14 @@ def blamed(
     got = {d.what: d.got for d in differences}
     if "error" in got:
         return ()
+    seen = replace(step, after=_seen_state(step.after, got))
     if "returns" in got:
-        seen = replace(step, result=_as_result(got["returns"]))
-    else:
-        seen = replace(step, after=_seen_state(interpreter, step.after, got))
+        seen = replace(seen, result=_as_result(got["returns"]))
     return broken_clauses(interpreter, seen)
 
 
 def broken_clauses(interpreter: Interpreter, step: Step) -> tuple[str, ...]:
+    """The ids of the clauses that the step, or the state after it, breaks, in their order."""
     try:
         broken = interpreter.breaks(step)
     except (TypeError, KeyError, AttributeError):
@@ -77,21 +62,6 @@ def _clause_order(clause: str) -> tuple[str, int]:
     return clause[0], int(clause[1:])
 
 
-def _arguments(call: Call) -> dict[str, Any]:
-    match call:
-        case GetFreedMmHashes() | Reset():
-            return {}
-        case Free(request=request):
-            return {"request": request}
-        case CanAllocate():
-            return {
-                "input": input_name(call.request, call.input_id),
-                "encoder_compute_budget": call.encoder_compute_budget,
-                "num_embeds_to_schedule": call.num_embeds_to_schedule,
-            }
-    return {"input": input_name(call.request, call.input_id)}
-
-
 def _as_result(value: Any) -> Any:
     return frozenset((h,) for h in value) if isinstance(value, tuple) else value
 
@@ -99,7 +69,7 @@ def _as_result(value: Any) -> Any:
 _VARIABLES = {"num_free_slots": "free_slots", "num_freeable_slots": "freeable_slots"}
 
 
-def _seen_state(interpreter: Interpreter, after: State, got: Mapping[str, Any]) -> State:
+def _seen_state(after: State, got: Mapping[str, Any]) -> State:
     """The specified state, with what was seen instead where something else was seen."""
     state = dict(after)
     for name, variable in _VARIABLES.items():
@@ -117,13 +87,3 @@ def _seen_state(interpreter: Interpreter, after: State, got: Mapping[str, Any]) 
         pairs = ((r, k) for r, ks in got["held"].items() for k in ks)
         state["held"] = frozenset((input_name(r, k),) for r, k in pairs)
     return state
-
-
-def observed_differences(expected: Observed, shown: Observed) -> tuple[Difference, ...]:
-    """What both show, and show differently."""
-    pairs = ((n, getattr(expected, n), getattr(shown, n)) for n in Observed.__struct_fields__)
-    return tuple(
-        Difference(name, wanted, got)
-        for name, wanted, got in pairs
-        if wanted is not None and got is not None and wanted != got
-    )

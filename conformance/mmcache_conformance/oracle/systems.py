@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from mmcache_spec.kernel.system import TransitionSystem
 from mmcache_spec.model.encoder_decoder import encoder_decoder
 from mmcache_spec.model.ledger import ledger
@@ -10,6 +12,7 @@ from mmcache_vectors.manager import Manager
 __all__ = ["specified"]
 
 
+@cache
 def specified(manager: Manager) -> TransitionSystem:
-    """The protocol as it should be, for this kind of manager."""
+    """The protocol as it should be, for this kind of manager: one object for all who ask."""
     return ledger() if manager == "encoder_cache" else encoder_decoder()

@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from html import escape
 
 from mmcache_vectors.clauses import clause
+from mmcache_vectors.engine import EngineVector
 from mmcache_vectors.manager import Vector
 
-from ..verdicts.model import BAD, Failure, RunReport, TargetReport, Verdict
-from ..verdicts.tally import OUTCOMES, Tally, clause_ids, counts_text, tally
+from ..suites.load import AnyVector
+from ..verdicts.model import BAD, CallFailure, PassFailure, RunReport, TargetReport, Verdict
+from ..verdicts.tally import OUTCOMES, RUN_WORDS, Tally, clause_ids, counts_text, tally
 from .lanes import Row, rows
 from .page import document, element, options
+from .passes import COLUMNS, breach_of, pass_cells, workload_lines
 from .story import difference_lines, parameter_lines
 
 __all__ = ["run_page"]
 
 
-def run_page(run: RunReport, vectors: Sequence[Vector]) -> str:
+def run_page(run: RunReport, vectors: Sequence[AnyVector]) -> str:
     """The page. It asks nothing of the network."""
     by_id = {vector.id: vector for vector in vectors}
     started = [report for report in run.targets if report.implementation is not None]
@@ -32,12 +35,9 @@ def run_page(run: RunReport, vectors: Sequence[Vector]) -> str:
 
 
 def _head(run: RunReport) -> str:
-    word, style = {
-        0: ("passed", "good"),
-        1: ("failed", "bad"),
-        3: ("not everything could be tested", "bad"),
-    }[run.exit_code]
-    title = f"Encoder cache conformance: {element('span', word, class_=style)}"
+    style = "bad" if run.exit_code else "good"
+    word = element("span", RUN_WORDS[run.exit_code], class_=style)
+    title = f"Encoder cache conformance: {word}"
     suite = (
         f"suite {run.suite.version}, {run.suite.vectors} vectors, "
         f"digest {element('code', run.suite.digest)}"
@@ -98,7 +98,7 @@ def _filters(reports: Sequence[TargetReport]) -> str:
     return element("form", "".join(choices), id="filters", class_="filters", data_first=first)
 
 
-def _article(report: TargetReport, verdict: Verdict, vector: Vector) -> str:
+def _article(report: TargetReport, verdict: Verdict, vector: AnyVector) -> str:
     parts = [
         element("h3", f"{escape(verdict.id)} {_outcome(verdict)}"),
         element("p", f"on {escape(report.target)}", class_="soft"),
@@ -114,8 +114,12 @@ def _article(report: TargetReport, verdict: Verdict, vector: Vector) -> str:
     if verdict.reason is not None:
         link = "" if verdict.link is None else " " + element("a", "link", href=verdict.link)
         parts.append(element("p", escape(verdict.reason) + link))
-    if verdict.failure is not None:
+    if verdict.outcome == "pass" and verdict.reached is False:
+        parts.append(element("p", "The situation did not come up.", class_="soft"))
+    if isinstance(verdict.failure, CallFailure) and not isinstance(vector, EngineVector):
         parts.append(_picture(vector, verdict.failure))
+    elif isinstance(verdict.failure, PassFailure) and isinstance(vector, EngineVector):
+        parts.append(_passes(vector, verdict.failure))
     if verdict.stderr is not None:
         parts.append(element("p", "Its standard error meanwhile:", class_="soft"))
         parts.append(element("pre", escape(verdict.stderr)))
@@ -138,7 +142,7 @@ def _outcome(verdict: Verdict) -> str:
 # --- the picture -------------------------------------------------------------------------------
 
 
-def _picture(vector: Vector, failure: Failure) -> str:
+def _picture(vector: Vector, failure: CallFailure) -> str:
     heads = "".join(
         element("div", head) for head in ("call, and what it should return", "ledger", "worker")
     )
@@ -149,19 +153,39 @@ def _picture(vector: Vector, failure: Failure) -> str:
     later = "1 later step is" if left == 1 else f"{left} later steps are"
     after = element("p", f"{later} not judged.", class_="soft") if left else ""
     world = "\n".join(map(escape, parameter_lines(vector.parameters)))
-    command = element("pre", escape(failure.reproduce))
-    copy = element("button", "Copy", type="button")
     return "\n".join(
         (
             element("pre", world),
             element("div", "\n".join(lines), class_="lanes"),
             after,
-            element("div", command + copy, class_="copy"),
+            _reproduce(failure.reproduce),
         )
     )
 
 
-def _step(row: Row, failure: Failure | None) -> str:
+def _reproduce(command: str) -> str:
+    copy = element("button", "Copy", type="button")
+    return element("div", element("pre", escape(command)) + copy, class_="copy")
+
+
+def _passes(vector: EngineVector, failure: PassFailure) -> str:
+    """The passes as a table, and under each what it broke."""
+    heads = "".join(element("th", name) for name in ("pass", *COLUMNS))
+    lines = [element("tr", heads)]
+    for record in failure.records:
+        cells = (str(record.number), *pass_cells(record))
+        broken = breach_of(failure, record.number)
+        row = "".join(element("td", escape(cell)) for cell in cells)
+        lines.append(element("tr", row, class_="broken" if broken else "kept"))
+        for text in broken:
+            told = element("td", "✗ " + escape(text), colspan=str(len(cells)), class_="bad")
+            lines.append(element("tr", told, class_="broken"))
+    world = element("pre", escape("\n".join(workload_lines(vector))))
+    table = element("div", element("table", "\n".join(lines)), class_="scroll")
+    return "\n".join((world, table, _reproduce(failure.reproduce)))
+
+
+def _step(row: Row, failure: CallFailure | None) -> str:
     call = f"{row.number}. {escape(row.call)}"
     if row.returns is not None:
         call += f" → {element('b', escape(row.returns))}"

@@ -6,15 +6,14 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from mmcache_vectors.manager import Vector
-
+from ..suites.load import AnyVector
 from ..verdicts.model import RunReport, TargetReport, Verdict
 from .story import failure_story
 
 __all__ = ["junit_xml"]
 
 
-def junit_xml(run: RunReport, vectors: Sequence[Vector]) -> bytes:
+def junit_xml(run: RunReport, vectors: Sequence[AnyVector]) -> bytes:
     """The document. A target that could not be started is a suite with one error."""
     by_id = {vector.id: vector for vector in vectors}
     root = ET.Element("testsuites", name="mmcache-conformance")
@@ -25,7 +24,7 @@ def junit_xml(run: RunReport, vectors: Sequence[Vector]) -> bytes:
     return body + b"\n"
 
 
-def _suite(report: TargetReport, run: RunReport, by_id: dict[str, Vector]) -> ET.Element:
+def _suite(report: TargetReport, run: RunReport, by_id: dict[str, AnyVector]) -> ET.Element:
     count = report.count()
     started = report.implementation is not None
     suite = ET.Element(
@@ -51,8 +50,8 @@ def _suite(report: TargetReport, run: RunReport, by_id: dict[str, Vector]) -> ET
     return suite
 
 
-def _case(verdict: Verdict, vector: Vector) -> ET.Element:
-    classname = f"mmcache.{verdict.manager}.{'-'.join(verdict.clauses) or 'none'}"
+def _case(verdict: Verdict, vector: AnyVector) -> ET.Element:
+    classname = f"mmcache.{verdict.kind}.{'-'.join(verdict.clauses) or 'none'}"
     case = ET.Element("testcase", classname=classname, name=verdict.id)
     if verdict.outcome == "fail" and verdict.failure is not None:
         first = vector.description.partition("\n")[0]

@@ -8,8 +8,7 @@ given; at that step they show both, what should have come back and what did.
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import msgspec
+from dataclasses import dataclass
 
 from mmcache_vectors.manager import (
     Allocate,
@@ -22,13 +21,14 @@ from mmcache_vectors.manager import (
     Vector,
 )
 
-from ..verdicts.model import Failure
+from ..verdicts.model import CallFailure
 from .story import call_text, value_text
 
 __all__ = ["Row", "rows"]
 
 
-class Row(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Row:
     """One step. Ledger and worker are as they should be after it."""
 
     number: int
@@ -44,7 +44,7 @@ class Row(msgspec.Struct, frozen=True):
     """At the failing step: what the worker holds after the answer that was given, if it differs."""
 
 
-def rows(vector: Vector, failure: Failure) -> tuple[Row, ...]:
+def rows(vector: Vector, failure: CallFailure) -> tuple[Row, ...]:
     """The steps up to the failing one. A call that failed changes no worker."""
     worker: dict[str, None] = {}
     found: list[Row] = []
@@ -71,7 +71,7 @@ def rows(vector: Vector, failure: Failure) -> tuple[Row, ...]:
     return tuple(found)
 
 
-def _got(failure: Failure) -> tuple[str, ...] | None:
+def _got(failure: CallFailure) -> tuple[str, ...] | None:
     """The report that was given, where it is the wrong one."""
     if not isinstance(failure.call, GetFreedMmHashes):
         return None

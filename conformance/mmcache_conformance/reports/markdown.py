@@ -6,18 +6,18 @@ import re
 from collections.abc import Sequence
 
 from mmcache_vectors.clauses import clause
-from mmcache_vectors.manager import Vector
 
+from ..suites.load import AnyVector
 from ..verdicts.model import BAD, RunReport, TargetReport
-from ..verdicts.tally import clause_ids, counts_text, tally
-from .story import failure_story
+from ..verdicts.tally import RUN_WORDS, clause_ids, counts_text, tally
+from .story import verdict_story
 
 __all__ = ["run_markdown"]
 
 _MOST_STORIES = 20
 
 
-def run_markdown(run: RunReport, vectors: Sequence[Vector]) -> str:
+def run_markdown(run: RunReport, vectors: Sequence[AnyVector]) -> str:
     """A line a target, a table of clauses, and the failures, folded."""
     lines = [f"## {_verdict(run)}", ""]
     lines += [
@@ -36,12 +36,7 @@ def run_markdown(run: RunReport, vectors: Sequence[Vector]) -> str:
 
 
 def _verdict(run: RunReport) -> str:
-    words = {
-        0: "Encoder cache conformance: passed",
-        1: "Encoder cache conformance: failed",
-        3: "Encoder cache conformance: a target could not be started",
-    }
-    return words[run.exit_code]
+    return f"Encoder cache conformance: {RUN_WORDS[run.exit_code]}"
 
 
 def _counts(report: TargetReport) -> str:
@@ -63,15 +58,11 @@ def _table(reports: Sequence[TargetReport]) -> list[str]:
     return lines
 
 
-def _stories(report: TargetReport, by_id: dict[str, Vector]) -> list[str]:
+def _stories(report: TargetReport, by_id: dict[str, AnyVector]) -> list[str]:
     bad = [v for v in report.verdicts if v.outcome in BAD]
     lines: list[str] = []
     for verdict in bad[:_MOST_STORIES]:
-        story = (
-            failure_story(by_id[verdict.id], verdict.failure)
-            if verdict.failure is not None
-            else f"{verdict.reason}\n"
-        )
+        story = verdict_story(by_id[verdict.id], verdict)
         if verdict.stderr is not None:
             story += f"its standard error meanwhile:\n{verdict.stderr}\n"
         fence = "`" * max(3, _longest_run(story) + 1)

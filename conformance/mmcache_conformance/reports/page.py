@@ -90,6 +90,7 @@ article.xfail { border-left-color: var(--warn); }
 .step > div + div, .heads > div + div { border-left: 1px solid var(--line); }
 .heads { background: var(--panel); color: var(--soft); font-size: .85rem; }
 .call { overflow-wrap: anywhere; }
+tr.broken td { background: var(--bad-back); }
 .step.broken { background: var(--bad-back); box-shadow: inset .25rem 0 0 var(--bad); }
 .chip { display: inline-block; background: var(--chip); border-radius: .3rem; padding: 0 .4rem;
   margin: 0 .25rem .2rem 0; font-size: .85rem; overflow-wrap: anywhere; }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from mmcache_vectors.clauses import clause
+from mmcache_vectors.engine import EngineVector
 from mmcache_vectors.manager import (
     Call,
     CanAllocate,
@@ -16,8 +17,10 @@ from mmcache_vectors.manager import (
     Vector,
 )
 
+from ..suites.load import AnyVector
 from ..targets.protocol import call_name
-from ..verdicts.model import Failure, Value
+from ..verdicts.model import CallFailure, Failure, PassFailure, Value, Verdict
+from .passes import breach_lines, workload_lines
 
 __all__ = [
     "call_text",
@@ -28,49 +31,85 @@ __all__ = [
     "parameter_lines",
     "value_text",
     "vector_story",
+    "verdict_story",
 ]
 
 
-def vector_story(vector: Vector) -> str:
+def vector_story(vector: AnyVector) -> str:
     """Everything that the vector says, in reading order."""
     lines = [vector.id, *_indented(vector.description.splitlines()), ""]
     lines += clause_lines(vector)
-    lines.append(f"manager {vector.manager}, variant {vector.variant}, goal {vector.goal}")
+    if isinstance(vector, EngineVector):
+        lines += _about(vector, f"engine, variant {vector.variant}", ())
+        lines += ["", *workload_lines(vector), "", *_expectations(vector)]
+    else:
+        what = f"manager {vector.manager}, variant {vector.variant}, goal {vector.goal}"
+        lines += [*_about(vector, what, vector.requires), ""]
+        lines += [*parameter_lines(vector.parameters), ""]
+        for k, step in enumerate(vector.steps, start=1):
+            lines.append(_step_line(k, step, vector.parameters))
+            lines += _indented(observed_text(step.expect.observe), by=7)
+    return "\n".join(lines) + "\n"
+
+
+def _about(vector: AnyVector, what: str, needs: Collection[str]) -> list[str]:
+    lines = [what]
     if vector.kills:
         lines.append(f"kills {', '.join(vector.kills)}")
-    if vector.requires:
-        lines.append(f"needs {', '.join(vector.requires)}")
-    lines += ["", *parameter_lines(vector.parameters), ""]
-    for k, step in enumerate(vector.steps, start=1):
-        lines.append(_step_line(k, step, vector.parameters))
-        lines += _indented(observed_text(step.expect.observe), by=7)
-    return "\n".join(lines) + "\n"
+    if needs:
+        lines.append(f"needs {', '.join(needs)}")
+    return lines
 
 
-def failure_story(vector: Vector, failure: Failure) -> str:
-    """What the vector is about, the calls that led to the failing step, and what differs there."""
-    before = vector.steps[: failure.step]
+def _expectations(vector: EngineVector) -> list[str]:
+    expect = vector.expect
+    lines = [f"after every pass: {', '.join(expect.every_pass)}"]
+    lines.append(f"everything is finished within {expect.max_passes} passes")
+    lines.append(f"no {expect.stall_after} passes in a row without a token")
+    if vector.situation is not None:
+        lines.append(f"it is about this situation: {vector.situation}")
+    return lines
+
+
+def verdict_story(vector: AnyVector, verdict: Verdict) -> str:
+    """Why the verdict is what it is: the failure, or the reason."""
+    if verdict.failure is not None:
+        return failure_story(vector, verdict.failure)
+    return f"{verdict.reason}\n"
+
+
+def failure_story(vector: AnyVector, failure: Failure) -> str:
+    """What the vector is about, what led to the failing step or pass, and what is wrong there."""
     lines = [*vector.description.splitlines(), *clause_lines(vector)]
-    lines += parameter_lines(vector.parameters, _requests_used(vector))
-    for k, step in enumerate(before, start=1):
+    if isinstance(failure, PassFailure):
+        assert isinstance(vector, EngineVector)
+        lines += [*workload_lines(vector), *breach_lines(failure)]
+    else:
+        assert not isinstance(vector, EngineVector)
+        lines += _calls_to_failure(vector, failure)
+    return "\n".join([*lines, f"reproduce: {failure.reproduce}"]) + "\n"
+
+
+def _calls_to_failure(vector: Vector, failure: CallFailure) -> list[str]:
+    """The calls that led to the failing step, and what differs there."""
+    lines = parameter_lines(vector.parameters, _requests_used(vector))
+    for k, step in enumerate(vector.steps[: failure.step], start=1):
         lines.append(_step_line(k, step, vector.parameters))
-    lines += [
-        f"step {failure.step + 1} of {len(vector.steps)}: "
-        + call_text(failure.call, vector.parameters),
-        *_indented(difference_lines(failure), by=5),
-        f"reproduce: {failure.reproduce}",
-    ]
-    return "\n".join(lines) + "\n"
+    call = call_text(failure.call, vector.parameters)
+    lines.append(f"step {failure.step + 1} of {len(vector.steps)}: {call}")
+    return [*lines, *_indented(difference_lines(failure), by=5)]
 
 
-def clause_lines(vector: Vector) -> list[str]:
+def clause_lines(vector: AnyVector) -> list[str]:
     """The ids and names of the clauses, and the sentence if it is one."""
+    if not vector.clauses:
+        return []
     known = [clause(id) for id in vector.clauses]
     names = ", ".join(f"{c.id} {c.name}" for c in known)
     return [f"{names}: {known[0].says}" if len(known) == 1 else names]
 
 
-def difference_lines(failure: Failure) -> list[str]:
+def difference_lines(failure: CallFailure) -> list[str]:
     """A small table: what, expected, got."""
     rows = [("", "expected", "got")]
     for d in failure.differences:

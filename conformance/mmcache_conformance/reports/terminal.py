@@ -10,18 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from mmcache_vectors.clauses import CLAUSES, clause
-from mmcache_vectors.manager import Vector
 
+from ..suites.load import AnyVector
 from ..verdicts.model import BAD, Outcome, TargetReport, Verdict
 from ..verdicts.tally import OUTCOMES, Tally, clause_ids, tally
-from .story import failure_story
+from .story import verdict_story
 
 __all__ = ["print_run"]
 
 
 def print_run(
     reports: Sequence[TargetReport],
-    vectors: Sequence[Vector],
+    vectors: Sequence[AnyVector],
     console: Console,
     *,
     quiet: bool = False,
@@ -43,6 +43,7 @@ def print_run(
     for report in started:
         _print_expected(report, console)
         _print_skips(report, console)
+        _print_unreached(report, console)
     for report in reports:
         if report.implementation is None:
             console.print(Text.assemble((report.target, "bold"), " could not be started"))
@@ -70,15 +71,12 @@ def _line(report: TargetReport) -> Text:
 
 
 def _print_failure(
-    report: TargetReport, verdict: Verdict, vector: Vector, console: Console
+    report: TargetReport, verdict: Verdict, vector: AnyVector, console: Console
 ) -> None:
     head = {"fail": "FAIL", "error": "ERROR"}.get(verdict.outcome, "UNEXPECTED PASS")
     title = Text.assemble((head, "bold red"), " ", (verdict.id, "bold"), f" on {report.target}")
     console.print(title, soft_wrap=True)
-    if verdict.failure is not None:
-        _print_plain(failure_story(vector, verdict.failure), console)
-    else:
-        _print_plain(f"{verdict.reason}\n", console)
+    _print_plain(verdict_story(vector, verdict), console)
     if verdict.stderr is not None:
         _print_plain("its standard error meanwhile:", console)
         _print_plain("".join(f"     {line}\n" for line in verdict.stderr.splitlines()), console)
@@ -94,8 +92,8 @@ _WIDEST_HEADER = 30
 
 def _header(report: TargetReport) -> Text:
     """The target; of a long one, its end."""
-    spec = report.target
-    return Text(spec if len(spec) <= _WIDEST_HEADER else "\u2026" + spec[1 - _WIDEST_HEADER :])
+    name = report.target
+    return Text(name if len(name) <= _WIDEST_HEADER else "\u2026" + name[1 - _WIDEST_HEADER :])
 
 
 def _targets_across(reports: Sequence[TargetReport], width: int) -> int:
@@ -160,3 +158,11 @@ def _print_skips(report: TargetReport, console: Console) -> None:
         _print_plain(f"{report.target}: {count} skipped: {reason}", console)
     if reasons.total() == len(report.verdicts) > 0:
         _print_plain(f"{report.target}: nothing was checked", console)
+
+
+def _print_unreached(report: TargetReport, console: Console) -> None:
+    """A pass that says little: what the vector is about did not happen."""
+    ids = [v.id for v in report.verdicts if v.outcome == "pass" and v.reached is False]
+    if ids:
+        told = f"{len(ids)} passed without coming to its situation: {', '.join(ids)}"
+        _print_plain(f"{report.target}: {told}", console)

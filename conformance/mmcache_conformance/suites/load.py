@@ -1,42 +1,120 @@
-"""The vectors: those of the package, or those of a directory."""
+"""The vectors: those of the package, or those of a directory, of managers and of engines."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any, Generic, TypeVar, cast, overload
 
-from mmcache_vectors.manager import Vector, VectorError, decode, encode
+import msgspec
 
-__all__ = ["load_suite", "suite_digest", "suite_version"]
+from mmcache_vectors import engine, manager
+from mmcache_vectors.document import canonical
+from mmcache_vectors.engine import EngineVector
+from mmcache_vectors.manager import Vector, VectorError
+
+__all__ = [
+    "ENGINES",
+    "MANAGERS",
+    "AnyVector",
+    "VectorFormat",
+    "load_all",
+    "load_suite",
+    "suite_digest",
+    "suite_version",
+]
+
+AnyVector = Vector | EngineVector
+V = TypeVar("V", Vector, EngineVector)
 
 
-def load_suite(directory: Path | None = None) -> tuple[Vector, ...]:
-    """All vectors, sorted by id. Raises `VectorError`, also if there are none."""
-    root: Traversable = directory or files("mmcache_vectors") / "vectors"
+@dataclass(frozen=True)
+class VectorFormat(Generic[V]):
+    """One kind of vectors: how they are called, where the package has them, how they are read."""
+
+    noun: str
+    name: str
+    """What a file of it says of itself."""
+    folder: str
+    decode: Callable[[bytes, str], V]
+
+
+MANAGERS = VectorFormat("vectors", manager.FORMAT, "vectors", manager.decode)
+ENGINES = VectorFormat("engine vectors", engine.FORMAT, "engine_vectors", engine.decode)
+_FORMATS = (MANAGERS, ENGINES)
+
+
+@overload
+def load_suite(directory: Path | None = None) -> tuple[Vector, ...]: ...
+@overload
+def load_suite(directory: Path | None, format: VectorFormat[V]) -> tuple[V, ...]: ...
+def load_suite(directory: Path | None = None, format: VectorFormat[Any] = MANAGERS) -> Any:
+    """All vectors of one kind, sorted by id. A directory may have the other kind beside them.
+
+    Raises `VectorError`, also if there are none.
+    """
+    root = directory or _packaged(format)
+    found = _load(root, (format,))
+    if not found:
+        raise VectorError(f"{root}: no {format.noun} here; they are files named *.json")
+    return found
+
+
+def load_all(directory: Path | None = None) -> tuple[AnyVector, ...]:
+    """The vectors of both kinds, sorted by id, those of managers first. Raises `VectorError`."""
+    if directory is None:
+        return (*load_suite(None), *load_suite(None, ENGINES))
+    found = _load(directory, _FORMATS)
+    if not found:
+        raise VectorError(f"{directory}: no vectors here; they are files named *.json")
+    return tuple(sorted(found, key=lambda v: isinstance(v, EngineVector)))
+
+
+def _packaged(format: VectorFormat[V]) -> Traversable:
+    return files("mmcache_vectors") / format.folder
+
+
+def _load(root: Traversable, wanted: Sequence[VectorFormat[Any]]) -> tuple[AnyVector, ...]:
     try:
         found = sorted(
             (f for f in root.iterdir() if f.name.endswith(".json")), key=lambda f: f.name
         )
     except OSError as error:
         raise VectorError(f"{root}: {error.strerror}") from None
-    vectors: dict[str, Vector] = {}
+    vectors: dict[str, AnyVector] = {}
     for file in found:
         source = str(file)
         try:
             content = file.read_bytes()
         except OSError as error:
             raise VectorError(f"{source}: {error.strerror}") from None
-        vector = decode(content, source)
+        format = _format_of(content)
+        if format is not None and format not in wanted:
+            continue
+        # What says that it is neither is for the first kind to refuse.
+        vector: AnyVector = (format or wanted[0]).decode(content, source)
         if vector.id in vectors:
             raise VectorError(f"{source}: at $.id: {vector.id!r} is the id of another file too")
         vectors[vector.id] = vector
-    if not vectors:
-        raise VectorError(f"{root}: no vectors here; they are files named *.json")
     return tuple(vectors[id] for id in sorted(vectors))
+
+
+class _Header(msgspec.Struct):
+    format: str
+
+
+def _format_of(content: bytes) -> VectorFormat[Any] | None:
+    """The kind that the file says it is."""
+    try:
+        said = msgspec.json.decode(content, type=_Header).format
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return next((cast(VectorFormat[Any], f) for f in _FORMATS if f.name == said), None)
 
 
 def suite_version() -> str:
@@ -47,9 +125,9 @@ def suite_version() -> str:
         return "not installed"
 
 
-def suite_digest(vectors: Iterable[Vector]) -> str:
+def suite_digest(vectors: Iterable[AnyVector]) -> str:
     """Sixteen hex digits of the canonical bytes of the vectors, in the order of their ids."""
     digest = hashlib.sha256()
     for vector in sorted(vectors, key=lambda v: v.id):
-        digest.update(encode(vector))
+        digest.update(canonical(vector))
     return digest.hexdigest()[:16]

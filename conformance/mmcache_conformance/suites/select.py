@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable
 
 from mmcache_vectors.clauses import clause
-from mmcache_vectors.manager import Vector
+from mmcache_vectors.engine import EngineVector
+
+from .load import AnyVector
 
 __all__ = ["SelectionError", "parse_selection"]
 
-Selection = Callable[[Vector], bool]
+Selection = Callable[[AnyVector], bool]
 
 _MOST_NESTED = 100
 
@@ -23,7 +25,8 @@ def parse_selection(expression: str) -> Selection:
     """The predicate. Raises `SelectionError`.
 
     A clause id such as `L1` chooses the vectors of that clause. Any other word chooses the vectors
-    that have it, in whatever case, within their id, variant, manager, goal or a clause's name.
+    that have it, in whatever case, within their id, variant, kind (the manager, or `engine`), goal,
+    situation or a clause's name.
     """
     return _Parser(expression).parse()
 
@@ -88,9 +91,16 @@ def _has(word: str) -> Selection:
         return lambda vector: word.upper() in vector.clauses
     part = word.lower()
 
-    def matches(vector: Vector) -> bool:
+    def matches(vector: AnyVector) -> bool:
         names = (clause(id).name for id in vector.clauses)
-        texts = (vector.id, vector.variant, vector.manager, vector.goal, *names)
-        return any(part in text.lower() for text in texts)
+        return any(part in text.lower() for text in (*_words(vector), *names))
 
     return matches
+
+
+def _words(vector: AnyVector) -> tuple[str, ...]:
+    """What a word may be a part of, besides the names of the clauses."""
+    if isinstance(vector, EngineVector):
+        goal = vector.provenance.goal
+        return vector.id, vector.variant, vector.kind, goal, vector.situation or ""
+    return vector.id, vector.variant, vector.kind, vector.goal

@@ -12,6 +12,8 @@ import msgspec
 
 from mmcache_vectors.manager import Call, Manager, Observed, Parameters, Vector
 
+from ..implementation import Implementation
+
 __all__ = [
     "ALLOCATE_AGAIN",
     "CALLS",
@@ -19,8 +21,7 @@ __all__ = [
     "OBSERVABLES",
     "Answer",
     "Case",
-    "Implementation",
-    "Target",
+    "ManagerTarget",
     "call_name",
     "case_of",
     "missing_capability",
@@ -70,22 +71,11 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The call failed, and why; then there are no answers after this one."""
 
 
-class Implementation(msgspec.Struct, frozen=True):
-    """Who is tested. `capabilities` has one entry for each kind of manager that it has."""
-
-    name: str
-    version: str | None
-    language: str
-    capabilities: dict[Manager, tuple[str, ...]]
-    source: str | None = None
-    """A link to its source."""
-
-
-class Target(Protocol):
+class ManagerTarget(Protocol):
     """One implementation under test. `start` comes first, `stop` last, whatever happened."""
 
     @property
-    def spec(self) -> str:
+    def name(self) -> str:
         """The text that names this target on the command line."""
 
     def start(self) -> Implementation:

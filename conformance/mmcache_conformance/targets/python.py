@@ -7,11 +7,10 @@ second class were added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from operator import methodcaller
-from typing import Any, NoReturn
-
-import msgspec
+from typing import Any
 
 from mmcache_vectors.manager import (
     Call,
@@ -26,12 +25,15 @@ from mmcache_vectors.manager import (
 )
 
 from ..errors import TargetError, describe_exception
-from .protocol import CALLS, MANAGERS, Answer, Case, Implementation, call_name
+from ..implementation import Implementation, Kind
+from .observe import READERS, Reader, exposes
+from .protocol import CALLS, MANAGERS, Answer, Case, call_name
 
 __all__ = ["LiveManager", "ManagerClasses", "PythonTarget", "plain_answer"]
 
 
-class ManagerClasses(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ManagerClasses:
     """The classes to drive, and what is known of them beyond what they show by themselves.
 
     `adds` and `lacks` are capabilities. A class can also add some by an attribute
@@ -49,15 +51,15 @@ class ManagerClasses(msgspec.Struct, frozen=True):
 class PythonTarget:
     """Runs cases in this process, each on a new instance. `load` may raise `TargetError`."""
 
-    def __init__(self, spec: str, load: Callable[[], ManagerClasses]) -> None:
-        self.spec = spec
+    def __init__(self, name: str, load: Callable[[], ManagerClasses]) -> None:
+        self.name = name
         self._load = load
         self._classes: dict[Manager, type] = {}
         self._observed: dict[Manager, tuple[str, ...]] = {}
 
     def start(self) -> Implementation:
         found = self._load()
-        capabilities: dict[Manager, tuple[str, ...]] = {}
+        capabilities: dict[Kind, tuple[str, ...]] = {}
         for manager in MANAGERS:
             cls = getattr(found, manager)
             if cls is None:
@@ -66,8 +68,8 @@ class PythonTarget:
             calls = [op for op in CALLS if callable(getattr(cls, op, None))]
             observed = [
                 name
-                for name, read in _READERS[manager].items()
-                if name not in found.lacks and _exposes(probe, read)
+                for name, read in READERS[manager].items()
+                if name not in found.lacks and exposes(probe, read)
             ]
             added = found.adds | set(getattr(cls, "conformance_capabilities", ()))
             self._classes[manager] = cls
@@ -77,7 +79,7 @@ class PythonTarget:
 
     def run(self, case: Case) -> tuple[Answer, ...]:
         requests = {r.request_id: _FakeRequest(r) for r in case.parameters.requests}
-        readers = [(name, _READERS[case.manager][name]) for name in self._observed[case.manager]]
+        readers = [(name, READERS[case.manager][name]) for name in self._observed[case.manager]]
         answers: list[Answer] = []
         try:
             manager = self._classes[case.manager](cache_size=case.parameters.cache_size)
@@ -94,7 +96,7 @@ class PythonTarget:
     def open(self, kind: Manager, parameters: Parameters) -> LiveManager:
         """A new manager, for whoever makes the calls one by one. Raises what its class raises."""
         manager = self._classes[kind](cache_size=parameters.cache_size)
-        readers = {name: _READERS[kind][name] for name in self._observed[kind]}
+        readers = {name: READERS[kind][name] for name in self._observed[kind]}
         requests = {r.request_id: _FakeRequest(r) for r in parameters.requests}
         return LiveManager(manager, requests, readers)
 
@@ -109,7 +111,7 @@ class LiveManager:
         self,
         manager: object,
         requests: Mapping[str, _FakeRequest],
-        readers: Mapping[str, _Reader],
+        readers: Mapping[str, Reader],
     ) -> None:
         self.manager = manager
         self._requests = requests
@@ -133,7 +135,8 @@ class LiveManager:
 # --- making a call -----------------------------------------------------------------------------
 
 
-class _FakeFeature(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class _FakeFeature:
     identifier: str
 
 
@@ -189,62 +192,3 @@ def plain_answer(value: object) -> bool | tuple[str, ...] | str | None:
     if isinstance(value, list | tuple | set | frozenset) and all(type(h) is str for h in value):
         return tuple(sorted(value))
     return f"{value!r}, which is of type {type(value).__qualname__}"
-
-
-# --- looking at the state ----------------------------------------------------------------------
-
-_Reader = Callable[[Any, Mapping[str, _FakeRequest]], Any]
-
-
-def _unusable(name: str, value: object) -> NoReturn:
-    raise TypeError(f"{name} is of type {type(value).__qualname__}, which cannot be compared")
-
-
-def _number(name: str) -> _Reader:
-    def read(manager: Any, requests: Mapping[str, _FakeRequest]) -> int:
-        value = getattr(manager, name)
-        return value if type(value) is int else _unusable(name, value)
-
-    return read
-
-
-def _cached(manager: Any, requests: Mapping[str, _FakeRequest]) -> dict[str, tuple[str, ...]]:
-    value = manager.cached
-    if not isinstance(value, Mapping):
-        _unusable("cached", value)
-    return {h: tuple(sorted(references)) for h, references in value.items()}
-
-
-def _freeable(manager: Any, requests: Mapping[str, _FakeRequest]) -> tuple[str, ...]:
-    value = manager.freeable
-    if not isinstance(value, Iterable) or isinstance(value, str | set | frozenset):
-        _unusable("freeable", value)
-    return tuple(value)
-
-
-def _held(manager: Any, requests: Mapping[str, _FakeRequest]) -> dict[str, tuple[int, ...]]:
-    ask = manager.get_cached_input_ids
-    held = {request_id: tuple(sorted(ask(q))) for request_id, q in requests.items()}
-    return {request_id: inputs for request_id, inputs in held.items() if inputs}
-
-
-_READERS: dict[Manager, dict[str, _Reader]] = {
-    "encoder_cache": {
-        "num_free_slots": _number("num_free_slots"),
-        "num_freeable_slots": _number("num_freeable_slots"),
-        "cached": _cached,
-        "freeable": _freeable,
-        "held": _held,
-    },
-    # vLLM's encoder-decoder manager says that a request holds all of its inputs, whatever it holds.
-    "encoder_decoder": {"num_free_slots": _number("num_free_slots")},
-}
-
-
-def _exposes(probe: object, read: _Reader) -> bool:
-    """Whether a new instance shows this observable in a form that can be compared."""
-    try:
-        read(probe, {})
-    except Exception:
-        return False
-    return True

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from mmcache_vectors.document import Name, schema_of
 from mmcache_vectors.manager import Manager
 
 from .protocol import Answer, Case
@@ -19,8 +20,8 @@ __all__ = [
     "PROTOCOL_VERSION",
     "About",
     "Errored",
+    "Message",
     "Ran",
-    "Request",
     "Run",
     "Start",
     "Started",
@@ -30,8 +31,7 @@ __all__ = [
 
 PROTOCOL_VERSION = 1
 
-Sequence = Annotated[int, msgspec.Meta(ge=1)]
-Name = Annotated[str, msgspec.Meta(min_length=1)]
+SequenceNumber = Annotated[int, msgspec.Meta(ge=1)]
 
 # --- what the harness says ---------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ class Start(msgspec.Struct, frozen=True, tag_field="cmd", tag="start"):
 class Run(msgspec.Struct, frozen=True, tag_field="cmd", tag="run"):
     """Make these calls on a new manager."""
 
-    seq: Sequence
+    seq: SequenceNumber
     """Counts the requests since `start`; the reply repeats it."""
     case: Case
 
@@ -54,7 +54,7 @@ class Stop(msgspec.Struct, frozen=True, tag_field="cmd", tag="stop"):
     """Exit. There is no reply; the end of the input means the same."""
 
 
-Request = Start | Run | Stop
+Message = Start | Run | Stop
 
 # --- what an adapter says ----------------------------------------------------------------------
 
@@ -81,24 +81,18 @@ class Started(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Ran(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The reply to `run`: one answer a call, in order; after a call that failed there is none."""
 
-    seq: Sequence
+    seq: SequenceNumber
     answers: tuple[Answer, ...]
 
 
 class Errored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The other reply to `run`: the adapter itself is at a loss. No verdict on its engine."""
 
-    seq: Sequence
+    seq: SequenceNumber
     errored: str
 
 
 def adapter_schema() -> dict[str, Any]:
     """The JSON Schema of every message (draft 2020-12), each under its name in `$defs`."""
     messages = (Start, Run, Stop, Started, Ran, Errored)
-    schemas, definitions = msgspec.json.schema_components(messages, ref_template="#/$defs/{name}")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mmcache adapter protocol, version 1",
-        "anyOf": list(schemas),
-        "$defs": definitions,
-    }
+    return schema_of(messages, "mmcache adapter protocol, version 1")

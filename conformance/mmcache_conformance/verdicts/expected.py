@@ -15,8 +15,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from mmcache_vectors.manager import Vector
+from mmcache_vectors.document import DocumentError, convert, read, schema_of
 
+from ..suites.load import AnyVector
 from .model import Outcome, TargetReport, Verdict
 
 __all__ = [
@@ -31,7 +32,7 @@ __all__ = [
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class ExpectedFailuresError(ValueError):
+class ExpectedFailuresError(DocumentError):
     """The file cannot be used: which file, where in it, why."""
 
 
@@ -62,18 +63,10 @@ class ExpectedFailures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     expected: tuple[ExpectedFailure, ...] = ()
 
 
-def load_expected(path: Path, suite: Sequence[Vector]) -> ExpectedFailures:
+def load_expected(path: Path, suite: Sequence[AnyVector]) -> ExpectedFailures:
     """Read and check a file against the whole suite. Raises `ExpectedFailuresError`."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ExpectedFailuresError(f"{path}: {error.strerror}") from None
-    document = _parse(path, content)
-    try:
-        found = msgspec.convert(document, ExpectedFailures, strict=True)
-    except msgspec.ValidationError as error:
-        reason, _, where = str(error).partition(" - at ")
-        raise ExpectedFailuresError(f"{path}: at {where.strip('`') or '$'}: {reason}") from None
+    document = _parse(path, read(path, error=ExpectedFailuresError))
+    found = convert(document, str(path), ExpectedFailures, error=ExpectedFailuresError)
     _check(path, found, suite)
     return found
 
@@ -89,7 +82,7 @@ def _parse(path: Path, content: bytes) -> Any:
         raise ExpectedFailuresError(f"{path}: not {what}: {error}") from None
 
 
-def _check(path: Path, found: ExpectedFailures, suite: Sequence[Vector]) -> None:
+def _check(path: Path, found: ExpectedFailures, suite: Sequence[AnyVector]) -> None:
     known: Mapping[str, set[str]] = {
         "vector": {v.id for v in suite},
         "clause": {clause for v in suite for clause in v.clauses},
@@ -111,7 +104,7 @@ def _check(path: Path, found: ExpectedFailures, suite: Sequence[Vector]) -> None
 
 
 def apply_expected(
-    report: TargetReport, expected: ExpectedFailures, suite: Sequence[Vector]
+    report: TargetReport, expected: ExpectedFailures, suite: Sequence[AnyVector]
 ) -> TargetReport:
     """The report in which listed failures are expected, and lapsed entries are failures.
 
@@ -143,8 +136,4 @@ def _with(verdict: Verdict, outcome: Outcome, reason: str, link: str) -> Verdict
 
 def expected_failures_schema() -> dict[str, Any]:
     """The JSON Schema of the file (draft 2020-12)."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mmcache expected failures, version 1",
-        **msgspec.json.schema(ExpectedFailures),
-    }
+    return schema_of(ExpectedFailures, "mmcache expected failures, version 1")

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
-from mmcache_vectors.manager import Call, Manager
+from mmcache_vectors.document import Count, canonical, schema_of
+from mmcache_vectors.manager import Call
 
-from ..targets.protocol import Implementation
+from ..engines.clauses import Breach
+from ..engines.protocol import PassRecord
+from ..exits import ExitCode
+from ..implementation import Implementation, Kind
 
 __all__ = [
     "BAD",
+    "Breach",
+    "CallFailure",
     "Difference",
-    "ExitCode",
     "Failure",
     "Outcome",
+    "PassFailure",
     "RunReport",
     "Suite",
     "TargetReport",
@@ -30,7 +36,6 @@ Outcome = Literal["pass", "fail", "skip", "error", "xfail", "xpass"]
 BAD: frozenset[Outcome] = frozenset({"fail", "error", "xpass"})
 """The outcomes that fail a run."""
 
-ExitCode = Literal[0, 1, 3]
 Value = bool | int | str | tuple[str, ...] | dict[str, tuple[int | str, ...]] | None
 
 
@@ -42,14 +47,27 @@ class Difference(msgspec.Struct, frozen=True):
     got: Value
 
 
-class Failure(msgspec.Struct, frozen=True):
+class CallFailure(msgspec.Struct, frozen=True, tag_field="of", tag="call"):
     """The first step that went wrong, everything that differs there, and how to see it again."""
 
-    step: Annotated[int, msgspec.Meta(ge=0)]
+    step: Count
     """Counted from 0, as in `$.steps`."""
     call: Call
     differences: tuple[Difference, ...]
     reproduce: str
+
+
+class PassFailure(msgspec.Struct, frozen=True, tag_field="of", tag="pass"):
+    """The clauses that an engine's passes broke, the passes up to the last of them, and how to see
+    it again."""
+
+    breaches: tuple[Breach, ...]
+    """The first breach of each clause, in the order of the passes."""
+    records: tuple[PassRecord, ...]
+    reproduce: str
+
+
+Failure = CallFailure | PassFailure
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,7 +81,8 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     outcome: Outcome
     clauses: tuple[str, ...]
     variant: str
-    manager: Manager
+    kind: Kind
+    """What the vector tests."""
     reason: str | None = None
     """Why it was skipped, what went wrong, or why the failure is expected."""
     failure: Failure | None = None
@@ -71,6 +90,11 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where the expected failure is dealt with."""
     stderr: str | None = None
     """The end of what the adapter wrote to standard error meanwhile, if it did not pass."""
+    passes: int | None = None
+    """How many passes the engine made; None for a manager."""
+    reached: bool | None = None
+    """Whether the engine came to the situation that the vector is about; None if it has none.
+    A pass without it says little, and is no failure: what is scheduled when is the engine's."""
 
 
 class TargetReport(msgspec.Struct, frozen=True):
@@ -99,23 +123,17 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """The `--json` output."""
 
     format: Literal["mmcache/run"] = "mmcache/run"
-    format_version: Literal[2] = 2
+    format_version: Literal[3] = 3
     suite: Suite
     exit_code: ExitCode
     targets: tuple[TargetReport, ...]
 
 
 def encode_run(report: RunReport) -> bytes:
-    """Indented JSON with sorted keys and one newline at the end."""
-    compact = msgspec.json.encode(report, order="sorted")
-    return msgspec.json.format(compact, indent=2) + b"\n"
+    """The canonical bytes of the `--json` output."""
+    return canonical(report)
 
 
 def run_schema() -> dict[str, Any]:
     """The JSON Schema of the `--json` output (draft 2020-12)."""
-    schema = msgspec.json.schema(RunReport)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mmcache conformance run, version 2",
-        **schema,
-    }
+    return schema_of(RunReport, "mmcache conformance run, version 3")

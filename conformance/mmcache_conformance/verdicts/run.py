@@ -1,4 +1,4 @@
-"""Run vectors against a target and judge the answers."""
+"""Run vectors on a target, manager or engine, and judge what comes back."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 
 import msgspec
 
-from mmcache_vectors.manager import Expect, Step, Vector
+from mmcache_vectors.engine import EngineVector
+from mmcache_vectors.manager import Vector
 
+from ..engines.clauses import judge, unplayed
+from ..engines.protocol import EngineTarget, NotSupported, PassRecord, engine_case
+from ..engines.situations import reaches
 from ..errors import AdapterError, TargetError, describe_exception
-from ..suites.load import suite_digest, suite_version
-from ..targets.protocol import (
-    OBSERVABLES,
-    Answer,
-    Implementation,
-    Target,
-    case_of,
-    missing_capability,
-)
+from ..exits import ExitCode
+from ..implementation import Implementation
+from ..open import Target
+from ..suites.load import AnyVector, suite_digest, suite_version
+from ..targets.protocol import ManagerTarget, case_of, missing_capability
+from .judge import first_difference
 from .model import (
     BAD,
-    Difference,
-    ExitCode,
-    Failure,
+    CallFailure,
     Outcome,
+    PassFailure,
     RunReport,
     Suite,
     TargetReport,
@@ -45,7 +45,7 @@ __all__ = [
 
 def run_target(
     target: Target,
-    vectors: Iterable[Vector],
+    vectors: Iterable[AnyVector],
     *,
     fail_fast: bool = False,
     directory: Path | None = None,
@@ -71,47 +71,83 @@ def run_target(
         except AdapterError as error:
             _distrust_the_last(verdicts, str(error))
     seconds = round(time.perf_counter() - started, 6)
-    return TargetReport(target.spec, implementation, reason, seconds, tuple(verdicts))
+    return TargetReport(target.name, implementation, reason, seconds, tuple(verdicts))
 
 
 def run_vector(
     target: Target,
     implementation: Implementation,
-    vector: Vector,
+    vector: AnyVector,
     directory: Path | None = None,
 ) -> Verdict:
     """One vector on a started target. Never raises for what the target does."""
-
-    def verdict(
-        outcome: Outcome, reason: str | None = None, failure: Failure | None = None
-    ) -> Verdict:
-        about = (vector.clauses, vector.variant, vector.manager)
-        log = getattr(target, "log", None) if outcome in {"fail", "error"} else None
-        return Verdict(
-            vector.id, outcome, *about, reason=reason, failure=failure, stderr=log or None
-        )
-
-    missing = missing_capability(vector, implementation)
-    if missing is not None:
-        return verdict("skip", f"needs {missing}, which {implementation.name} does not have")
+    plain = Verdict(vector.id, "pass", vector.clauses, vector.variant, vector.kind)
+    again = reproduce_command(target.name, vector.id, directory)
     try:
-        answers = target.run(case_of(vector))
-        wrong = _first_difference(vector.steps, answers)
+        if isinstance(vector, EngineVector):
+            return _run_workload(target, vector, plain, again)
+        if isinstance(target, EngineTarget):
+            return _skipped(plain, f"needs a manager, and {target.name} is an engine")
+        missing = missing_capability(vector, implementation)
+        if missing is not None:
+            return _skipped(plain, f"needs {missing}, which {implementation.name} does not have")
+        found = _run_calls(target, vector, plain, again)
     except AdapterError as error:
-        return verdict("error", str(error))
+        found = _errored(plain, str(error))
     except Exception as error:
-        return verdict("error", f"the harness failed: {describe_exception(error)}")
+        found = _errored(plain, f"the harness failed: {describe_exception(error)}")
+    if found.outcome == "pass":
+        return found
+    return msgspec.structs.replace(found, stderr=getattr(target, "log", None) or None)
+
+
+def _skipped(plain: Verdict, reason: str) -> Verdict:
+    return msgspec.structs.replace(plain, outcome="skip", reason=reason)
+
+
+def _errored(plain: Verdict, reason: str) -> Verdict:
+    return msgspec.structs.replace(plain, outcome="error", reason=reason)
+
+
+def _run_calls(target: ManagerTarget, vector: Vector, plain: Verdict, again: str) -> Verdict:
+    """The calls of the vector, and the first answer that is not as expected."""
+    wrong = first_difference(vector.steps, target.run(case_of(vector)))
     if wrong is None:
-        return verdict("pass")
+        return plain
     step, differences = wrong
-    command = reproduce_command(target.spec, vector.id, directory)
-    failure = Failure(step, vector.steps[step].call, tuple(differences), command)
-    return verdict("fail", failure=failure)
+    failure = CallFailure(step, vector.steps[step].call, differences, again)
+    return msgspec.structs.replace(plain, outcome="fail", failure=failure)
 
 
-def reproduce_command(spec: str, vector_id: str, directory: Path | None = None) -> str:
+def _run_workload(target: Target, vector: EngineVector, plain: Verdict, again: str) -> Verdict:
+    """The passes of the workload, and the clauses that they break."""
+    if not isinstance(target, EngineTarget):
+        return _skipped(plain, f"needs an engine, and {target.name} is a manager")
+    records: list[PassRecord] = []
+    try:
+        records += target.passes(engine_case(vector))
+    except NotSupported as error:
+        return _skipped(plain, str(error))
+    if (left_out := unplayed(vector, records)) is not None:
+        return _errored(plain, left_out)
+    broken = judge(vector, records)
+    outcome: Outcome = "pass"
+    failure: PassFailure | None = None
+    if broken:
+        outcome = "fail"
+        failure = PassFailure(broken, tuple(records[: broken[-1].pass_number + 1]), again)
+    return msgspec.structs.replace(
+        plain,
+        outcome=outcome,
+        failure=failure,
+        passes=len(records),
+        reached=reaches(vector, records),
+    )
+
+
+def reproduce_command(name: str, vector_id: str, directory: Path | None = None) -> str:
     """The line that runs this vector on this target again."""
-    words = ["mmcache-conformance", "run", spec, "-k", vector_id]
+    words = ["mmcache-conformance", "run", name, "-k", vector_id]
     if directory is not None:
         words += ["--vectors", str(directory)]
     return shlex.join(words)
@@ -124,14 +160,14 @@ def nothing_checked(report: TargetReport) -> bool:
 
 
 def exit_code(reports: Sequence[TargetReport]) -> ExitCode:
-    """3 if a target could not be started or checked, else 1 if anything failed, else 0."""
+    """`COULD_NOT` if a target could not be started or checked, else `FAILED` if anything failed."""
     if any(report.implementation is None or nothing_checked(report) for report in reports):
-        return 3
+        return ExitCode.COULD_NOT
     bad = any(v.outcome in BAD for report in reports for v in report.verdicts)
-    return 1 if bad else 0
+    return ExitCode.FAILED if bad else ExitCode.OK
 
 
-def summarise(reports: Sequence[TargetReport], vectors: Sequence[Vector]) -> RunReport:
+def summarise(reports: Sequence[TargetReport], vectors: Sequence[AnyVector]) -> RunReport:
     """The whole run, for machines."""
     return RunReport(
         suite=Suite(suite_version(), len(vectors), suite_digest(vectors)),
@@ -148,46 +184,3 @@ def _distrust_the_last(verdicts: list[Verdict], reason: str) -> None:
                 verdicts[k], outcome="error", reason=reason, failure=None
             )
             return
-
-
-# --- the comparison ----------------------------------------------------------------------------
-
-
-class ProtocolError(Exception):
-    """The answers do not fit the calls."""
-
-
-def _first_difference(
-    steps: Sequence[Step], answers: Sequence[Answer]
-) -> tuple[int, list[Difference]] | None:
-    for k, (step, answer) in enumerate(zip(steps, answers, strict=False)):
-        differences = _differences(step.expect, answer)
-        if differences:
-            return k, differences
-    if len(answers) != len(steps):
-        raise ProtocolError(f"{len(answers)} answers to {len(steps)} calls")
-    return None
-
-
-def _differences(expect: Expect, answer: Answer) -> list[Difference]:
-    if answer.error is not None:
-        return [Difference("error", None, answer.error)]
-    found: list[Difference] = []
-    if not _returns_as_expected(expect.returns, answer.returns):
-        found.append(Difference("returns", expect.returns, answer.returns))
-    for name in OBSERVABLES:
-        expected, got = getattr(expect.observe, name), getattr(answer.observed, name)
-        if expected is not None and got is not None and expected != got:
-            found.append(Difference(name, expected, got))
-    return found
-
-
-def _returns_as_expected(
-    expected: bool | tuple[str, ...] | None, got: bool | tuple[str, ...] | str | None
-) -> bool:
-    """A call without a result may return anything; the order of a report means nothing."""
-    if expected is None:
-        return True
-    if isinstance(expected, bool):
-        return got is expected
-    return isinstance(got, tuple) and set(got) == set(expected)

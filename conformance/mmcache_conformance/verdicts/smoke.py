@@ -1,4 +1,4 @@
-"""Is an adapter fit to be believed? Three vectors that anything must pass, and one that must fail.
+"""Can the verdicts on an adapter be trusted? Three vectors that must pass, and one that must fail.
 
 The last one expects what is plainly wrong. An adapter that passes it answers without asking its
 engine, or the harness does not see what it answers; then no other verdict is worth anything.
@@ -7,8 +7,7 @@ engine, or the harness does not see what it answers; then no other verdict is wo
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import msgspec
+from dataclasses import dataclass
 
 from mmcache_vectors.manager import (
     Allocate,
@@ -27,7 +26,7 @@ from mmcache_vectors.manager import (
     content_id,
 )
 
-from ..targets.protocol import MANAGERS, Target
+from ..targets.protocol import MANAGERS, ManagerTarget
 from .model import TargetReport, Verdict
 from .run import run_target
 
@@ -36,7 +35,8 @@ __all__ = ["Check", "smoke", "smoke_vectors"]
 Returns = bool | tuple[str, ...] | None
 
 
-class Check(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Check:
     """One vector of the smoke test: what it is about, what became of it, and what should."""
 
     verdict: Verdict
@@ -44,7 +44,7 @@ class Check(msgspec.Struct, frozen=True):
     ok: bool
 
 
-def smoke(target: Target) -> tuple[TargetReport, tuple[Check, ...]]:
+def smoke(target: ManagerTarget) -> tuple[TargetReport, tuple[Check, ...]]:
     """Start the target and run the smoke vectors of every manager that it has.
 
     No checks mean that it could not be started, which the report explains, or has no manager.
@@ -56,7 +56,7 @@ def smoke(target: Target) -> tuple[TargetReport, tuple[Check, ...]]:
     says = {vector.id: vector for vector in vectors}
     checks = []
     for verdict in report.verdicts:
-        if verdict.manager not in report.implementation.capabilities:
+        if verdict.kind not in report.implementation.capabilities:
             continue
         wanted = "fail" if says[verdict.id].variant == _WRONG else "pass"
         checks.append(Check(verdict, says[verdict.id].description, verdict.outcome == wanted))

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from mmcache_vectors.clauses import CLAUSES
 
+from ..exits import ExitCode
 from .model import BAD, Outcome, TargetReport
 
-__all__ = ["OUTCOMES", "Tally", "clause_ids", "counts_text", "tally"]
+__all__ = ["OUTCOMES", "RUN_WORDS", "Tally", "clause_ids", "counts_text", "tally"]
 
 OUTCOMES: dict[Outcome, str] = {
     "pass": "passed",
@@ -20,6 +21,14 @@ OUTCOMES: dict[Outcome, str] = {
     "skip": "skipped",
 }
 """The words for the outcomes, in the order in which they are shown."""
+
+
+RUN_WORDS: dict[ExitCode, str] = {
+    ExitCode.OK: "passed",
+    ExitCode.FAILED: "failed",
+    ExitCode.COULD_NOT: "not everything could be tested",
+}
+"""What a whole run comes to."""
 
 
 class Tally(NamedTuple):

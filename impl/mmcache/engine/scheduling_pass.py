@@ -6,7 +6,7 @@ among many; what is proved of the protocol holds for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,7 +14,6 @@ from ..encoder_cache import EncoderCacheManager
 from .kv_blocks import KvBlocks
 
 __all__ = [
-    "EngineDecisions",
     "EngineItem",
     "EngineParameters",
     "EngineRequest",
@@ -24,6 +23,9 @@ __all__ = [
 
 Decision = tuple[str, str, int]
 """An action of the specification, the request, and an input id or a number of tokens (or -1)."""
+
+Place = tuple[str, int]
+"""An input: the id of its request, and its index among the items."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +93,6 @@ class EngineParameters:
     """How many tokens past the scheduled ones a drafter reads."""
     chunked_items: bool = True
     """Whether an item may be computed in several passes."""
-
-
-@dataclass(frozen=True)
-class EngineDecisions:
-    """The switches of the specification's engine. The first value of each is the right one."""
-
-    withdrawal: Literal["hands_over_or_undoes", "undoes", "keeps_entry"] = "hands_over_or_undoes"
-    waiting: Literal["gives_back", "keeps_references"] = "gives_back"
-    skipped: Literal["gives_back", "keeps_references"] = "gives_back"
-    payload: Literal["with_the_encoding", "stripped_under_prefix_hit"] = "with_the_encoding"
 
 
 @dataclass(frozen=True)
@@ -174,20 +166,18 @@ class _Pass:
 class SchedulingPass:
     """Schedules requests with multimodal items, pass by pass.
 
+    `withdraw_encoding`, `give_back`, `skip_waiting` and `payloads` are the decisions that the
+    specification names, each in a method of its own: a subclass can show what another one breaks.
+
     Attributes, to be read and not written:
         parameters: The configuration.
-        decisions: The design decisions. All but the first values are for showing what they break.
         manager: The ledger.
     """
 
     def __init__(
-        self,
-        parameters: EngineParameters,
-        manager: EncoderCacheManager | None = None,
-        decisions: EngineDecisions = EngineDecisions(),
+        self, parameters: EngineParameters, manager: EncoderCacheManager | None = None
     ) -> None:
         self.parameters = parameters
-        self.decisions = decisions
         self.manager = manager or EncoderCacheManager(parameters.cache_size)
         self._blocks = KvBlocks(
             parameters.num_blocks,
@@ -323,13 +313,12 @@ class SchedulingPass:
                 self._running.append(live)
                 self._commit(live, plan)
                 continue
-            refused = plan.tokens > 0
-            decision = self.decisions.waiting if refused else self.decisions.skipped
-            if decision == "gives_back":
-                self.manager.free(live.request)
-            self._log.append(("give_back" if refused else "skip_waiting", request_id, -1))
-            if refused:
+            if plan.tokens:
+                self.give_back(live.request)
+                self._log.append(("give_back", request_id, -1))
                 break
+            self.skip_waiting(live.request)
+            self._log.append(("skip_waiting", request_id, -1))
 
     def _queue(self) -> list[_Live]:
         if self.parameters.policy == "fcfs":
@@ -403,9 +392,8 @@ class SchedulingPass:
         here.tokens_left += here.scheduled.pop(request_id, 0)
         here.gathers.pop(request_id, None)
         for i in here.encodes.pop(request_id, ()):
-            keeps = self.decisions.withdrawal == "keeps_entry"
-            heir = None if keeps else self.manager.withdraw(request, i)
-            if heir is not None and self.decisions.withdrawal == "hands_over_or_undoes":
+            heir = self.withdraw_encoding(request, i)
+            if heir is not None:
                 here.encodes.setdefault(heir[0], []).append(heir[1])
             else:
                 here.encoder_left += request.get_num_encoder_embeds(i)
@@ -420,11 +408,13 @@ class SchedulingPass:
     def _dispatch(self) -> PassOutput:
         here = self._pass
         self._log.append(("dispatch", "", -1))
+        ordered = frozenset((r, i) for r, inputs in here.encodes.items() for i in inputs)
+        first = [(live.request, live.covered) for live in self._first_scheduled()]
         output = PassOutput(
             num_scheduled_tokens=here.scheduled,
             scheduled_encoder_inputs={r: tuple(i) for r, i in here.encodes.items()},
             gathered_inputs=here.gathers,
-            payloads=self._payloads(),
+            payloads=self.payloads(ordered, first),
             free_encoder_mm_hashes=tuple(self.manager.get_freed_mm_hashes()),
             preempted=tuple(here.preempted),
             finished=tuple(self._finished),
@@ -436,16 +426,38 @@ class SchedulingPass:
         self._log.clear()
         return output
 
-    def _payloads(self) -> frozenset[tuple[str, int]]:
-        """The raw item travels with the order to encode it (S8)."""
-        here = self._pass
-        ordered = {(r, i) for r, inputs in here.encodes.items() for i in inputs}
-        if self.decisions.payload == "with_the_encoding":
-            return frozenset(ordered)
-        fresh = [live for r in here.scheduled if not (live := self._live[r]).known]
-        return frozenset(
-            (live.request.request_id, i)
-            for live in fresh
-            for i, item in enumerate(live.request.mm_features)
-            if item.end > live.covered or (live.request.request_id, i) in ordered
-        )
+    def _first_scheduled(self) -> list[_Live]:
+        """The requests of which the worker hears for the first time."""
+        return [live for r in self._pass.scheduled if not (live := self._live[r]).known]
+
+    # --- the decisions that the specification names --------------------------------------------
+
+    def withdraw_encoding(self, request: EngineRequest, input_id: int) -> Place | None:
+        """A request is preempted in the very pass that was to encode its input.
+
+        Returns:
+            The input, of another request that has hit the entry since, in whose name it is encoded
+            instead; None where nobody has, and the allocation is undone.
+        """
+        return self.manager.withdraw(request, input_id)
+
+    def give_back(self, request: EngineRequest) -> None:
+        """A waiting request gets no blocks: the references of its hits go back (S5)."""
+        self.manager.free(request)
+
+    def skip_waiting(self, request: EngineRequest) -> None:
+        """No tokens are left for a waiting request: the references of its hits go back (S5)."""
+        self.manager.free(request)
+
+    def payloads(
+        self, ordered: frozenset[Place], first: Sequence[tuple[EngineRequest, int]]
+    ) -> frozenset[Place]:
+        """The inputs whose raw item travels with this output.
+
+        Args:
+            ordered: The inputs that the output orders to encode: the raw item travels with the
+                order (S8).
+            first: The requests of which the worker hears for the first time, each with the number
+                of tokens that a prefix hit covers.
+        """
+        return ordered

@@ -404,7 +404,44 @@ def reset(design: EngineDesign) -> Action:
 # --- the system --------------------------------------------------------------------------------
 
 
+def _decisions(design: EngineDesign) -> tuple[Action, ...]:
+    return (
+        prefix_hit(),
+        look_up(design),
+        admit(design),
+        commit(),
+        commit_load(),
+        schedule(design),
+        defer(),
+        give_back(design),
+        skip_waiting(design),
+        preempt(design),
+        dispatch(design),
+        consume(design),
+        accept(),
+        reject(),
+        finish(),
+        reset(design),
+    )
+
+
 SPECIFIED = EngineDesign()
+
+
+def _duties() -> dict[str, dict[str, Term]]:
+    """When a decision may be taken. A design that waits for more is refused.
+
+    Two wrong designs wait for less, in other words: what they look up ends before the look-ahead,
+    and what they release is computed, but not confirmed.
+    """
+    due = {decision.name: dict(decision.guard) for decision in _decisions(SPECIFIED)}
+    careless = EngineDesign(lookahead="not_covered", release="speculative")
+    for decision in (schedule(careless), consume(careless)):
+        due[decision.name].update({f"{k} (less)": g for k, g in decision.guard.items()})
+    return due
+
+
+DUTIES = _duties()
 
 
 def engine(design: EngineDesign = SPECIFIED) -> TransitionSystem:
@@ -427,24 +464,7 @@ def engine(design: EngineDesign = SPECIFIED) -> TransitionSystem:
         ),
         axioms=(*WORLD, INPUTS_HAVE_THE_SIZE_OF_THEIR_HASH, *TOKENS),
         init=INIT,
-        actions=(
-            prefix_hit(),
-            look_up(design),
-            admit(design),
-            commit(),
-            commit_load(),
-            schedule(design),
-            defer(),
-            give_back(design),
-            skip_waiting(design),
-            preempt(design),
-            dispatch(design),
-            consume(design),
-            accept(),
-            reject(),
-            finish(),
-            reset(design),
-        ),
+        actions=_decisions(design),
         invariants=invariants(design),
         action_properties=action_properties(design),
         pass_start=~in_pass,
@@ -452,4 +472,5 @@ def engine(design: EngineDesign = SPECIFIED) -> TransitionSystem:
         observables=OBSERVABLES,
         freedoms=FREEDOMS,
         uniqueness=UNIQUENESS,
+        duties=DUTIES,
     )

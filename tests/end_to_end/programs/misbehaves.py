@@ -12,16 +12,16 @@ from pathlib import Path
 
 import msgspec
 
-from mmcache_conformance.targets.open import open_target
-from mmcache_conformance.targets.wire import About, Ran, Request, Run, Start, Started
+from mmcache_conformance.targets.open import open_manager
+from mmcache_conformance.targets.wire import About, Message, Ran, Run, Start, Started
 
 HOW = sys.argv[1]
 MARK = Path(sys.argv[2]) if len(sys.argv) > 2 else None
 """A file that a first process leaves for a second one."""
 
-target = open_target("reference")
+target = open_manager("reference")
 found = target.start()
-decode = msgspec.json.Decoder(Request).decode
+decode = msgspec.json.Decoder(Message).decode
 
 
 def say(text: bytes) -> None:

@@ -76,7 +76,7 @@ def bench_check(events: int) -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         started = time.perf_counter()
         with path.open("rb") as file:
-            found = check_log(lambda: file, path.name, again=False)
+            found = check_log(lambda: file, path.name, can_reread=False)
         seconds = time.perf_counter() - started
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     print(

@@ -6,8 +6,8 @@ The vectors are those of the package, or those of the directory that is given.
 import sys
 from pathlib import Path
 
+from mmcache_conformance.open import open_target
 from mmcache_conformance.suites.load import load_suite
-from mmcache_conformance.targets.open import open_target
 from mmcache_conformance.verdicts.run import exit_code, run_target
 
 vectors = load_suite(Path(sys.argv[1]) if len(sys.argv) > 1 else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmcache_conformance.cli import cli
+from mmcache_conformance.cli.schema import SCHEMAS
+from mmcache_conformance.exits import ExitCode
+from mmcache_conformance.suites.load import load_all
 from mmcache_conformance.verdicts.model import RunReport, run_schema
 from mmcache_vectors.manager import Vector, json_schema
 
@@ -49,6 +53,7 @@ class TestExitCodes:
         ("arguments", "reason"),
         [
             (["run", "nonsense"], "does not name a target"),
+            (["run", "nonsense"], "or an engine: reference-pass[:VARIANT] or vllm-scheduler"),
             (["run", RIGHT, "-k", "L1 and"], "Invalid value for -k: expected a word"),
             (["run", RIGHT, "-k", "L99"], "no vector matches 'L99'"),
             (["run", "--absent"], "No such option"),
@@ -173,8 +178,8 @@ class TestText:
     def test_list(self, run) -> None:
         lines = run("list", "-k", "encoder_decoder").output.splitlines()
         assert [line.split()[1:] for line in lines] == [
-            ["E1", "encoder_decoder", "3"],
-            ["E2", "encoder_decoder", "4"],
+            ["E1", "encoder_decoder", "3", "steps"],
+            ["E2", "encoder_decoder", "4", "steps"],
         ]
 
     def test_show_takes_the_beginning_of_an_id(self, run, hand_made: dict[str, Vector]) -> None:
@@ -185,16 +190,65 @@ class TestText:
             result.output
         )
 
-    def test_show_suggests(self, run) -> None:
+    def test_show_tells_all_that_begin_so(self, run, hand_made: dict[str, Vector]) -> None:
         result = run("show", "encoder-decoder")
+        assert result.exit_code == 0
+        ids = [v.id for v in hand_made.values() if v.id.startswith("encoder-decoder")]
+        assert len(ids) == 2
+        assert [line for line in result.output.splitlines() if line in ids] == sorted(ids)
+
+    def test_show_takes_the_whole_of_an_id_that_begins_another(
+        self, run, hand_made: dict[str, Vector]
+    ) -> None:
+        (id,) = (v.id for v in hand_made.values() if v.id.startswith("one-hash"))
+        result = run("show", id)
+        assert result.output.splitlines()[0] == id
+
+    def test_show_suggests(self, run) -> None:
+        result = run("show", "encoder-decoder-credits")
         assert result.exit_code == 2
         assert "did you mean encoder-decoder-credit-" in result.output
 
-    def test_schemas(self) -> None:
-        for words, expected in ([], json_schema()), (["run"], run_schema()):
-            result = CliRunner().invoke(cli, ["schema", *words])
-            assert result.exit_code == 0
-            assert json.loads(result.output) == json.loads(json.dumps(expected))
+    def test_what_is_packaged_can_be_listed_and_shown(self) -> None:
+        suite = load_all()
+        listed = CliRunner().invoke(cli, ["list"]).output.splitlines()
+        assert [line.split()[0] for line in listed] == [vector.id for vector in suite]
+        shown = CliRunner().invoke(cli, ["show", "phantom-entry"])
+        assert shown.exit_code == 0
+        told = [v.id for v in suite if v.id.startswith("phantom-entry")]
+        assert len(told) == 4
+        assert [line for line in shown.output.splitlines() if line in told] == told
+        assert "it is about this situation: encoding_withdrawn" in shown.output
+
+    @pytest.mark.parametrize("what", [None, *SCHEMAS])
+    def test_schemas(self, what: str | None) -> None:
+        result = CliRunner().invoke(cli, ["schema", *([what] if what else [])])
+        assert result.exit_code == 0
+        document = json.loads(result.output)
+        jsonschema.Draft202012Validator.check_schema(document)
+        assert document["title"]
+        if what in {None, "vector"}:
+            assert document == json.loads(json.dumps(json_schema()))
+
+    @pytest.mark.parametrize(
+        ("what", "arguments"),
+        [
+            ("run", ["run", "reference", "reference-pass:waiting_keeps_references"]),
+            ("workloads", ["workloads", "reference-pass:retain_everything", "--passes", "20"]),
+            ("exhaust", ["exhaust", "--hashes", "1", "--requests", "1", "--inputs", "1"]),
+            ("matrix", ["matrix", "--releases", "9999.0.0", "--also", "reference"]),
+        ],
+    )
+    def test_what_json_prints_is_what_its_schema_says(
+        self, what: str, arguments: list[str]
+    ) -> None:
+        schema = json.loads(CliRunner().invoke(cli, ["schema", what]).output)
+        result = CliRunner().invoke(cli, [*arguments, "--json"])
+        document = json.loads(result.stdout)
+        jsonschema.Draft202012Validator(schema).validate(document)
+        assert document["format"] == f"mmcache/{what}"
+        assert document["format_version"] >= 1
+        assert not jsonschema.Draft202012Validator(schema).is_valid({**document, "format": "x"})
 
 
 class TestJson:
@@ -203,7 +257,7 @@ class TestJson:
         document = json.loads(result.stdout)
         jsonschema.Draft202012Validator(run_schema()).validate(document)
         assert msgspec.json.decode(result.stdout, type=RunReport, strict=True)
-        assert (document["format"], document["format_version"]) == ("mmcache/run", 2)
+        assert (document["format"], document["format_version"]) == ("mmcache/run", 3)
         assert document["exit_code"] == result.exit_code == 3
         assert document["suite"]["vectors"] == 7
         wrong, absent, right = document["targets"]
@@ -211,6 +265,7 @@ class TestJson:
         assert absent["implementation"] is None
         assert "ModuleNotFoundError" in absent["reason"]
         (failure,) = (v["failure"] for v in wrong["verdicts"] if v["outcome"] == "fail")
+        assert failure["of"] == "call"
         assert failure["step"] == 8
         assert failure["call"] == {"op": "get_freed_mm_hashes"}
         assert failure["differences"] == [{"what": "returns", "expected": ["Y"], "got": ["X", "Y"]}]
@@ -257,7 +312,7 @@ class TestProcess:
     def test_an_internal_error_is_one_sentence(self, tmp_path: Path) -> None:
         code = (
             "import mmcache_conformance.suites.load as s, mmcache_conformance.cli as c\n"
-            "def broken(directory): raise AssertionError('impossible')\n"
+            "def broken(*arguments): raise AssertionError('impossible')\n"
             "s.load_suite = broken\n"
             "import sys; sys.argv = ['mmcache-conformance', 'run']\n"
             "c.main()\n"
@@ -276,3 +331,86 @@ class TestProcess:
         assert done.returncode == 3
         assert "SystemExit: 0 (broken.py, line 1)" in done.stdout
         assert "Traceback" not in done.stderr
+
+
+MINE = """
+import os, signal, sys, time
+from mmcache import EncoderCacheManager
+
+class Interrupted(EncoderCacheManager):
+    def allocate(self, request, input_id):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+
+class Foreign(EncoderCacheManager):
+    def allocate(self, request, input_id):
+        raise ValueError("\u2192 \u00fc \U0001f600")
+"""
+
+
+class TestEnds:
+    """However a command ends, there is no traceback, and the code says how it ended."""
+
+    def test_an_interrupt_is_one_line(self, tmp_path: Path, vector_directory: Path) -> None:
+        (tmp_path / "mine.py").write_text(MINE)
+        words = ["run", "mine:Interrupted", "--vectors", str(vector_directory)]
+        done = _command(*words, cwd=tmp_path)
+        assert done.returncode == ExitCode.INTERRUPTED
+        assert done.stderr.strip() == "interrupted"
+
+    @pytest.mark.parametrize("arguments", [["list"], ["show", "e"], ["schema"], ["run", "--json"]])
+    def test_a_closed_pipe_is_silent(self, arguments: list[str], tmp_path: Path) -> None:
+        read, write = os.pipe()
+        os.close(read)
+        with os.fdopen(write, "wb") as closed:
+            done = subprocess.run(
+                [sys.executable, "-m", "mmcache_conformance", *arguments],
+                cwd=tmp_path,
+                stdout=closed,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        assert done.stderr == ""
+        assert done.returncode == ExitCode.BROKEN_PIPE
+
+    @pytest.mark.parametrize("quiet", [[], ["-q"]])
+    def test_a_table_into_a_closed_pipe(self, quiet: list[str], tmp_path: Path) -> None:
+        read, write = os.pipe()
+        os.close(read)
+        with os.fdopen(write, "wb") as closed:
+            done = subprocess.run(
+                [sys.executable, "-m", "mmcache_conformance", "run", *quiet],
+                cwd=tmp_path,
+                stdout=closed,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        assert (done.returncode, done.stderr) == (ExitCode.BROKEN_PIPE, "")
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+    def test_a_full_disk_is_one_line(self, tmp_path: Path) -> None:
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "mmcache_conformance", "list"],
+                cwd=tmp_path,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        assert done.returncode == ExitCode.COULD_NOT
+        assert done.stderr == "cannot write: No space left on device\n"
+
+    def test_a_terminal_without_our_signs(self, tmp_path: Path, vector_directory: Path) -> None:
+        (tmp_path / "mine.py").write_text(MINE)
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "mmcache_conformance", "run", "mine:Foreign"),
+                *("--vectors", str(vector_directory)),
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "60"},
+        )
+        assert done.returncode == ExitCode.FAILED
+        assert b"ValueError: ? ? ?" in done.stdout
+        assert done.stderr == b""

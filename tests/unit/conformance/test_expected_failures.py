@@ -45,9 +45,7 @@ def judged(
 ) -> dict[str, str]:
     """The outcomes by id, if these vectors fail and the others pass."""
     verdicts = tuple(
-        Verdict(
-            v.id, "fail" if v.id in failing else "pass", v.clauses, v.variant, manager=v.manager
-        )
+        Verdict(v.id, "fail" if v.id in failing else "pass", v.clauses, v.variant, kind=v.kind)
         for v in of or vectors
     )
     report = TargetReport("x", None, None, 0.0, verdicts)

@@ -1,18 +1,12 @@
-"""The matrix: in order, parallel, kept, resumable, and tolerant of whatever will not run."""
+"""The matrix: rows in order, what they have in common, and whatever will not run."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-import time
 import warnings
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import jsonschema
@@ -21,24 +15,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmcache_conformance.cli import cli
-from mmcache_conformance.errors import TargetSpecError
+from mmcache_conformance.errors import TargetNameError
 from mmcache_conformance.matrix.choose import choose_releases
+from mmcache_conformance.matrix.defects import defects, has_defect, unexplained
 from mmcache_conformance.matrix.report import (
+    RULE,
     defect_line,
     matrix_markdown,
     matrix_page,
     matrix_schema,
 )
-from mmcache_conformance.matrix.run import (
-    Defect,
-    ResultCache,
-    defects,
-    has_defect,
-    matrix_of,
-    run_matrix,
-    unexplained,
-    worker_processes,
-)
+from mmcache_conformance.matrix.run import matrix_of, run_matrix
+from mmcache_conformance.targets.open import open_manager
+from mmcache_conformance.targets.protocol import ManagerTarget
 from mmcache_conformance.targets.vllm.source import find_source
 from mmcache_conformance.targets.vllm.wheel import IndexUnreachable
 from mmcache_conformance.verdicts.model import TargetReport, Verdict
@@ -47,23 +36,21 @@ from mmcache_vectors.manager import Vector
 from .test_reports import Tags
 
 WRONG = "tests.known_bad.processes:Unfiltered"
+ALSO_WRONG = "tests.known_bad.historic:UnfilteredReport"
 
 
-@contextmanager
-def threads() -> Iterator[Executor]:
-    with ThreadPoolExecutor(2) as executor:
-        yield executor
-
-
-processes = worker_processes(2)
-
-
-def row(name: str, vectors: Sequence[Vector], failing: set[str] = frozenset()) -> TargetReport:  # type: ignore[assignment]
+def row(
+    name: str, vectors: Sequence[Vector], failing: frozenset[str] | set[str] = frozenset()
+) -> TargetReport:
     verdicts = tuple(
-        Verdict(v.id, "fail" if v.id in failing else "pass", v.clauses, v.variant, v.manager)
+        Verdict(v.id, "fail" if v.id in failing else "pass", v.clauses, v.variant, v.kind)
         for v in vectors
     )
     return TargetReport(name, None, None, 0.0, verdicts)
+
+
+def killed_by(vectors: Sequence[Vector], variant: str) -> set[str]:
+    return {v.id for v in vectors if variant in v.kills}
 
 
 class TestChoice:
@@ -87,7 +74,7 @@ class TestChoice:
 
     @pytest.mark.parametrize("expression", ["", "latest:0", "latest:x", "1..2", "x..", "a,b", ","])
     def test_it_says_what_it_does_not_understand(self, expression: str) -> None:
-        with pytest.raises(TargetSpecError):
+        with pytest.raises(TargetNameError):
             choose_releases(expression, lambda: self.KNOWN)
 
     def test_names_need_no_list(self) -> None:
@@ -98,125 +85,42 @@ class TestChoice:
 
 
 class TestRunning:
-    def test_in_order_whatever_the_executor(self, vectors: tuple[Vector, ...]) -> None:
-        unfiltered = [v for v in vectors if "unfiltered_report" in v.kills]
-        specs = [WRONG, "reference", "no_such_module:Class", "nonsense", "reference"]
-        for executor in (threads, processes):
-            rows = run_matrix(specs, vectors, executor)
-            assert [r.target for r in rows] == specs
-            assert [r.count()["fail"] for r in rows] == [len(unfiltered), 0, 0, 0, 0]
-            assert "no_such_module" in str(rows[2].reason)
-            assert "does not name a target" in str(rows[3].reason)
+    def test_in_order_whatever_will_not_run(self, vectors: tuple[Vector, ...]) -> None:
+        unfiltered = killed_by(vectors, "unfiltered_report")
+        names = [WRONG, "reference", "no_such_module:Class", "nonsense", "reference"]
+        seen: list[str] = []
+        rows = run_matrix(names, vectors, lambda report: seen.append(report.target))
+        assert [r.target for r in rows] == names
+        assert seen == names[:-1]
+        assert [r.count()["fail"] for r in rows] == [len(unfiltered), 0, 0, 0, 0]
+        assert "no_such_module" in str(rows[2].reason)
+        assert "does not name a target" in str(rows[3].reason)
 
-    def test_a_target_that_takes_its_process_down(self, vectors: tuple[Vector, ...]) -> None:
-        specs = ["reference", "tests.known_bad.processes:Dies", WRONG]
-        rows = run_matrix(specs, vectors, processes)
-        assert [r.count()["pass"] > 0 for r in rows] == [True, False, True]
-        assert rows[1].reason == "the process that ran it died"
+    def test_a_row_that_breaks_the_harness_costs_no_other(
+        self, vectors: tuple[Vector, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(name: str) -> ManagerTarget:
+            if name == WRONG:
+                raise OSError("disk")
+            return open_manager(name)
+
+        monkeypatch.setattr("mmcache_conformance.matrix.run.open_manager", broken)
+        one, other = run_matrix([WRONG, "reference"], vectors)
+        assert str(one.reason).startswith("OSError: disk")
+        assert other.count()["pass"] == len(vectors)
 
     def test_what_a_target_prints_is_no_output(
         self, vectors: tuple[Vector, ...], capfd: pytest.CaptureFixture[str]
     ) -> None:
-        (only,) = run_matrix(["tests.known_bad.processes:Prints"], vectors, processes)
+        (only,) = run_matrix(["tests.known_bad.processes:Prints"], vectors)
         assert only.count()["pass"] > 0
-        assert capfd.readouterr().out == ""
-
-    def test_interrupted_it_ends_soon_and_without_a_traceback(self, tmp_path: Path) -> None:
-        mark = tmp_path / "mark"
-        words = ["matrix", "--releases", "0.0.1", "--jobs", "1"]
-        words += ["--also", "tests.known_bad.processes:Slow"]
-        words += ["--also", "tests.known_bad.processes:Unfiltered"]
-        environment = os.environ | {"SLOW_MARK": str(mark), "XDG_CACHE_HOME": str(tmp_path)}
-        environment |= {"PIP_NO_INDEX": "1", "PYTHONPATH": str(Path(__file__).parents[3])}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mmcache_conformance", *words],
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        began = time.monotonic()
-        while not mark.exists():
-            assert time.monotonic() - began < 60
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=10)  # what has begun would take longer
-        assert process.returncode == 1
-        assert "Aborted!" in said
-        assert "Traceback" not in said
-
-    def test_a_worker_with_another_harness_is_not_believed(
-        self, vectors: tuple[Vector, ...], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("mmcache_conformance.matrix.run.harness_digest", lambda: "another")
-        (only,) = run_matrix(["reference"], vectors, processes)
-        assert "another version" in str(only.reason)
-
-    def test_an_executor_that_fails(self, vectors: tuple[Vector, ...]) -> None:
-        class Failing(Executor):
-            def submit(self, *arguments: object, **named: object) -> Future[TargetReport]:  # type: ignore[override]
-                future: Future[TargetReport] = Future()
-                future.set_exception(OSError("no worker"))
-                return future
-
-        @contextmanager
-        def failing() -> Iterator[Executor]:
-            yield Failing()
-
-        (only,) = run_matrix(["reference"], vectors, failing)
-        assert str(only.reason).startswith("OSError: no worker")
-
-
-class TestKeeping:
-    def test_what_is_kept_is_not_run_again(
-        self, tmp_path: Path, vectors: tuple[Vector, ...]
-    ) -> None:
-        cache = ResultCache(tmp_path, vectors)
-        kept = msgspec.structs.replace(
-            run_matrix(["reference"], vectors, threads)[0], target="vllm:1.2.3"
-        )
-        cache.put(kept)
-
-        @contextmanager
-        def forbidden() -> Iterator[Executor]:
-            raise AssertionError("nothing is left to run")
-            yield
-
-        seen: list[TargetReport] = []
-        rows = run_matrix(["vllm:1.2.3"], vectors, forbidden, cache=cache, done=seen.append)
-        assert list(rows) == seen == [kept]
-
-    def test_other_vectors_are_another_question(
-        self, tmp_path: Path, vectors: tuple[Vector, ...]
-    ) -> None:
-        kept = msgspec.structs.replace(
-            run_matrix(["reference"], vectors, threads)[0], target="vllm:1.2.3"
-        )
-        ResultCache(tmp_path, vectors).put(kept)
-        assert ResultCache(tmp_path, vectors[1:]).get("vllm:1.2.3") is None
-        assert ResultCache(tmp_path, vectors).get("vllm:1.2.4") is None
-
-    def test_only_results_of_releases_are_kept(
-        self, tmp_path: Path, vectors: tuple[Vector, ...]
-    ) -> None:
-        cache = ResultCache(tmp_path, vectors)
-        run_matrix(["reference", WRONG, "vllm:no/such/path"], vectors, threads, cache=cache)
-        assert not list(tmp_path.rglob("*.json"))
-
-    def test_a_broken_file_is_run_again(self, tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
-        cache = ResultCache(tmp_path, vectors)
-        kept = msgspec.structs.replace(
-            run_matrix(["reference"], vectors, threads)[0], target="vllm:1.2.3"
-        )
-        cache.put(kept)
-        (file,) = tmp_path.rglob("*.json")
-        file.write_bytes(file.read_bytes()[:-5])
-        assert cache.get("vllm:1.2.3") is None
+        printed = capfd.readouterr()
+        assert (printed.out, "asked" in printed.err) == ("", True)
 
 
 class TestDefects:
     def test_first_and_last(self, vectors: tuple[Vector, ...]) -> None:
-        bad = {v.id for v in vectors if "unfiltered_report" in v.kills}
+        bad = killed_by(vectors, "unfiltered_report")
         names = ("vllm:1", "vllm:2", "vllm:3", "vllm:4")
         rows = [row(n, vectors, bad if n in names[1:3] else set()) for n in names]
         (found,) = defects(rows, vectors)
@@ -225,13 +129,28 @@ class TestDefects:
         assert defect_line(found) == ("first met in 2, last in 3; 4 is the first after it without")
 
     def test_one_that_is_still_there(self, vectors: tuple[Vector, ...]) -> None:
-        bad = {v.id for v in vectors if "unfiltered_report" in v.kills}
+        bad = killed_by(vectors, "unfiltered_report")
         (found,) = defects([row("vllm:1", vectors, bad)], vectors)
         assert defect_line(found) == "met in 1 only; no later one is without it"
 
-    def test_one_that_comes_back(self) -> None:
-        found = Defect("x", "x", (), "vllm:1", "vllm:3", None, ("vllm:1", "vllm:3"))
-        assert "but not in all between" in defect_line(msgspec.structs.replace(found, gaps=True))
+    @pytest.mark.parametrize(
+        ("rows_with_it", "gaps"),
+        [("1", False), ("12", False), ("1234", False), ("13", True), ("124", True), ("24", True)],
+    )
+    def test_one_that_comes_back(
+        self, vectors: tuple[Vector, ...], rows_with_it: str, gaps: bool
+    ) -> None:
+        bad = killed_by(vectors, "unfiltered_report")
+        rows = [row(f"vllm:{n}", vectors, bad if n in rows_with_it else set()) for n in "1234"]
+        (found,) = defects(rows, vectors)
+        assert found.gaps is gaps
+        assert ("but not in all between" in defect_line(found)) is gaps
+
+    def test_a_row_of_which_nothing_is_known_is_no_gap(self, vectors: tuple[Vector, ...]) -> None:
+        bad = killed_by(vectors, "unfiltered_report")
+        rows = [row("vllm:1", vectors, bad), row("vllm:2", ()), row("vllm:3", vectors, bad)]
+        (found,) = defects(rows, vectors)
+        assert (found.gaps, found.rows) == (False, ("vllm:1", "vllm:3"))
 
     def test_a_single_failure_is_no_defect(self, vectors: tuple[Vector, ...]) -> None:
         one = next(v.id for v in vectors if "unfiltered_report" in v.kills)
@@ -245,15 +164,14 @@ class TestDefects:
     def test_every_variant_is_told_from_every_other(self, vectors: tuple[Vector, ...]) -> None:
         """An engine with one wrong decision has that defect, and no failure is unexplained."""
         for variant in dict.fromkeys(name for v in vectors for name in v.kills):
-            bad = {v.id for v in vectors if variant in v.kills}
+            bad = killed_by(vectors, variant)
             only = row("vllm:1", vectors, bad)
             assert variant in {d.variant for d in defects([only], vectors)}
             assert unexplained(only, vectors) == ()
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmcache_conformance.cli.kit._cache_directory", lambda: tmp_path)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
 
 
@@ -266,20 +184,31 @@ class TestCommand:
         for words, reason in (
             (["--releases", "newest"], "'newest' is not a release"),
             (["--also", "nonsense"], "does not name a target"),
-            (["--releases", "1.0", "--cluster", "x", "--jobs", "2"], "--jobs is for processes"),
         ):
             result = invoke(*words)
             assert (result.exit_code, reason in result.output) == (2, True), result.output
 
     def test_nothing_that_can_be_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # the processes read it too
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         result = invoke("--releases", "latest:1")
         assert result.exit_code == 3
         assert "the package index did not answer" in result.output
         result = invoke("--releases", "0.33.0")
         assert result.exit_code == 3
         assert "0.33.0: not run: vllm 0.33.0 is not in the cache" in result.output
+
+    def test_a_defect_that_comes_back_and_what_counts_as_one(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PIP_NO_INDEX", "1")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        also = (word for name in (WRONG, "reference", ALSO_WRONG) for word in ("--also", name))
+        result = invoke("--releases", "0.0.1", *also)
+        assert result.exit_code == 0, result.output
+        line = f"first met in {WRONG}, last in {ALSO_WRONG}, but not in all between; no later"
+        assert line in result.output
+        assert " ".join(RULE.split()) in " ".join(result.output.split())
 
 
 @pytest.fixture
@@ -316,54 +245,12 @@ class TestReleases:
         text = (tmp_path / "out" / "matrix.md").read_text()
         assert "| 0.28.0 | ✓ |" in text
         assert re.search(r"Run on \d{4}-\d\d-\d\d: 3 targets", text)
-        assert sorted(p.stem for p in tmp_path.rglob("matrix/*/*.json")) == ["0.27.1", "0.28.0"]
-
-    def test_a_second_run_runs_nothing(self, few: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        first = invoke("--releases", few.partition(",")[2], "--json")
-
-        def forbidden(*arguments: object) -> None:
-            raise AssertionError("it was run again")
-
-        monkeypatch.setattr("mmcache_conformance.matrix.run._run_in", forbidden)
-        again = invoke("--releases", few.partition(",")[2], "--json")
-        assert again.exit_code == 0
-        assert again.output == first.output
-        result = invoke("--releases", "0.27.1", "--refresh")
-        assert isinstance(result.exception, AssertionError)
-
-    def test_on_a_cluster(self, few: str, vectors: tuple[Vector, ...]) -> None:
-        distributed = pytest.importorskip("distributed")
-        with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
-        ) as cluster:
-            address = cluster.scheduler_address
-            result = invoke("--releases", few, "--cluster", address, "--json")
-        assert result.exit_code == 0, result.output
-        rows = json.loads(result.stdout)["rows"]
-        here = invoke("--releases", few, "--refresh", "--json")
-
-        def outcomes(rows: list[dict[str, list[dict[str, str]]]]) -> list[list[str]]:
-            return [[v["outcome"] for v in r["verdicts"]] for r in rows]
-
-        assert outcomes(rows) == outcomes(json.loads(here.stdout)["rows"])
-        assert sum(map(len, outcomes(rows))) == 2 * len(vectors)
-
-
-def test_no_cluster_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("mmcache_conformance.matrix.cluster.TIMEOUT_SECONDS", 0.5)
-    began = time.monotonic()
-    words = ["matrix", "--releases", "0.33.0", "--cluster", "tcp://127.0.0.1:9"]
-    result = CliRunner().invoke(cli, words)
-    assert result.exit_code == 3
-    assert "no Dask cluster at tcp://127.0.0.1:9" in result.output
-    assert time.monotonic() - began < 30
 
 
 def test_pages_are_safe_and_say_what_is_unexplained(vectors: tuple[Vector, ...]) -> None:
     one = next(v.id for v in vectors if "unfiltered_report" in v.kills)
     found = row("vllm:1", vectors, {one})
-    implementation = run_matrix(["reference"], (), threads)[0].implementation
+    implementation = run_matrix(["reference"], ())[0].implementation
     rows = (
         msgspec.structs.replace(found, implementation=implementation),
         TargetReport("vllm:<b>2", None, "<script>", 0.0, ()),

@@ -13,7 +13,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from mmcache_conformance.errors import AdapterError, TargetError, TargetSpecError
+from mmcache_conformance.errors import AdapterError, TargetError, TargetNameError
 from mmcache_conformance.targets.command import CommandTarget
 from mmcache_conformance.targets.protocol import case_of
 from mmcache_conformance.targets.wire import Errored, Run, Start, Stop, adapter_schema
@@ -142,7 +142,7 @@ def test_a_second_start_as_another(tmp_path: Path, vectors: tuple[Vector, ...]) 
 
 def test_an_adapter_that_ignores_stop_is_ended(vectors: tuple[Vector, ...]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmcache_conformance.targets.command.STOP_TIMEOUT", 0.3)
+        patch.setattr("mmcache_conformance.targets.process.STOP_TIMEOUT", 0.3)
         began = time.monotonic()
         assert outcomes(run(misbehaving("ignores stop"), vectors[:2])) == ["pass", "pass"]
         assert time.monotonic() - began < 10
@@ -169,7 +169,7 @@ def test_not_started(command: str, reason: str, vectors: tuple[Vector, ...]) -> 
 
 @pytest.mark.parametrize("command", ["", "   ", "'unbalanced"])
 def test_not_a_command(command: str) -> None:
-    with pytest.raises(TargetSpecError):
+    with pytest.raises(TargetNameError):
         CommandTarget("cmd:x", command)
 
 

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mmcache_conformance.engines.judge import judge
-from mmcache_conformance.engines.protocol import case_of_system
+from mmcache_conformance.engines.clauses import judge
+from mmcache_conformance.engines.protocol import engine_case
 from mmcache_conformance.engines.random import random_run, random_workload
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
-from mmcache_conformance.engines.run import run_system_vector
+from mmcache_conformance.verdicts.run import run_vector
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_vectors.engine import (
     Abort,
-    Engine,
+    EngineSettings,
+    EngineVector,
     PassesHold,
+    PathProvenance,
     ResetBothSides,
-    SystemItem,
-    SystemProvenance,
-    SystemRequest,
-    SystemVector,
+    WorkloadItem,
+    WorkloadRequest,
 )
 
 RIGHT = [name for name in REFERENCE_VARIANTS if VARIANTS[name].expected is None]
@@ -37,11 +37,11 @@ def workloads(draw):
         items, position = [], 0
         for mm_hash in draw(st.lists(st.sampled_from(hashes), max_size=3)):
             position += draw(st.sampled_from((0, 1, 4)))
-            items.append(SystemItem(mm_hash, position, sizes[mm_hash]))
+            items.append(WorkloadItem(mm_hash, position, sizes[mm_hash]))
             position += sizes[mm_hash]
         embeds = sum(item.num_embeds for item in items)
         requests.append(
-            SystemRequest(
+            WorkloadRequest(
                 request_id=f"r{k}",
                 arrival=draw(st.integers(0, 4)),
                 priority=draw(st.integers(0, 2)),
@@ -52,7 +52,7 @@ def workloads(draw):
             )
         )
     longest = max(r.num_prompt_tokens + r.max_tokens for r in requests)
-    engine = Engine(
+    engine = EngineSettings(
         cache_size=max(sizes.values()) + draw(st.integers(0, 5)),
         encoder_budget=max(sizes.values()) + draw(st.sampled_from((0, 16))),
         num_blocks=-(-longest // 4) + draw(st.integers(0, 2)),
@@ -75,8 +75,8 @@ def workloads(draw):
             max_size=2,
         )
     )
-    return SystemVector(
-        format="mmcache/system-vector",
+    return EngineVector(
+        format="mmcache/engine-vector",
         format_version=1,
         id="hypothesis",
         description="",
@@ -84,7 +84,7 @@ def workloads(draw):
         clauses=(),
         kills=(),
         situation=None,
-        provenance=SystemProvenance("", "hypothesis", "", ()),
+        provenance=PathProvenance("", "hypothesis", "", ()),
         engine=engine,
         requests=tuple(requests),
         events=tuple(events),
@@ -94,10 +94,10 @@ def workloads(draw):
 
 def _broken(variant, vector):
     target = ReferencePass(variant)
-    target.start()
-    verdict = run_system_vector(target, vector)
+    verdict = run_vector(target, target.start(), vector)
     assert verdict.outcome != "error", verdict.reason
-    return [(b.pass_number, b.clause, b.says) for b in verdict.breaches]
+    broken = verdict.failure.breaches if verdict.failure else ()
+    return [(b.pass_number, b.clause, b.says) for b in broken]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -141,14 +141,14 @@ def test_comparing_schedules_sees_a_difference_and_only_then():
     target, same, other = (ReferencePass(v) for v in ("specified", "specified", WRONG[0]))
     for engine in (target, same, other):
         engine.start()
-    assert random_run(target, 500, first=95, like=same).differences == []
+    assert random_run(target, 500, first=95, like=same).differences == ()
     assert 99 in random_run(target, 500, first=95, like=other).differences
 
 
 def test_a_workload_is_a_function_of_its_seed():
     assert random_workload(7) == random_workload(7)
     assert random_workload(7) != random_workload(8)
-    records = list(_started().run(case_of_system(random_workload(7))))
+    records = list(_started().passes(engine_case(random_workload(7))))
     assert judge(random_workload(7), records) == ()
 
 

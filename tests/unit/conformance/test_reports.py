@@ -14,18 +14,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from mmcache_conformance.cli import cli
+from mmcache_conformance.engines.reference import ReferencePass
+from mmcache_conformance.open import open_target
 from mmcache_conformance.reports.html import run_page
 from mmcache_conformance.reports.junit import junit_xml
 from mmcache_conformance.reports.lanes import rows
 from mmcache_conformance.reports.markdown import run_markdown
 from mmcache_conformance.reports.page import document
-from mmcache_conformance.suites.load import suite_digest
-from mmcache_conformance.targets.open import open_target
-from mmcache_conformance.verdicts.model import Difference, Failure, RunReport, TargetReport, Verdict
+from mmcache_conformance.suites.load import ENGINES, AnyVector, load_suite, suite_digest
+from mmcache_conformance.verdicts.model import (
+    Breach,
+    CallFailure,
+    Difference,
+    PassFailure,
+    RunReport,
+    TargetReport,
+    Verdict,
+)
 from mmcache_conformance.verdicts.run import run_target, summarise
 from mmcache_vectors.manager import Vector
 from tests.support.drivers import without
@@ -47,7 +57,7 @@ def hostile(vectors: Sequence[Vector]) -> RunReport:
     """A run in which whatever can be said by an engine is hostile; every outcome occurs."""
     v = vectors[0]
     about = (v.clauses, v.variant, v.manager)
-    failure = Failure(0, v.steps[0].call, (Difference("error", None, HOSTILE),), HOSTILE)
+    failure = CallFailure(0, v.steps[0].call, (Difference("error", None, HOSTILE),), HOSTILE)
     verdicts = (
         Verdict(v.id, "fail", *about, failure=failure, stderr=HOSTILE),
         Verdict(v.id, "error", *about, reason=HOSTILE, stderr=HOSTILE),
@@ -89,7 +99,7 @@ class TestLanes:
     def test_the_defect_that_started_this(self, vectors: tuple[Vector, ...]) -> None:
         vector = next(v for v in vectors if v.id.startswith("unfiltered-report-c"))
         (verdict,) = report_on(WRONG, (vector,)).verdicts
-        assert verdict.failure is not None
+        assert isinstance(verdict.failure, CallFailure)
         told = rows(vector, verdict.failure)
         assert [row.cached for row in told] == [
             (("A", "r1"),), (("A", "nobody"),), (), (("A", "r1"),), (("A", "r1"),),
@@ -101,7 +111,7 @@ class TestLanes:
     def test_every_vector_can_be_drawn_at_every_step(self, vectors: tuple[Vector, ...]) -> None:
         for vector in vectors:
             for k, step in enumerate(vector.steps):
-                failure = Failure(k, step.call, (Difference("error", None, "no"),), "")
+                failure = CallFailure(k, step.call, (Difference("error", None, "no"),), "")
                 assert len(rows(vector, failure)) == k + 1
 
 
@@ -124,6 +134,56 @@ class TestHtml:
         assert tags.seen.count("script") == 1
         assert "https://example.org/?a&amp;b" in page
         assert tags.seen.count("article") == 6
+
+
+def hostile_engine() -> tuple[RunReport, tuple[AnyVector, ...]]:
+    """A run in which whatever an engine can say is hostile."""
+    vector = next(v for v in load_suite(None, ENGINES) if v.clauses)
+    target = ReferencePass("preemption_keeps_unencoded_entry")
+    report = run_target(target, [v for v in load_suite(None, ENGINES) if "same-pass" in v.id])
+    (verdict,) = report.verdicts
+    assert isinstance(verdict.failure, PassFailure)
+    record = msgspec.structs.replace(
+        verdict.failure.records[-1], report=(HOSTILE,), worker=(HOSTILE,), preempted=(HOSTILE,)
+    )
+    breach = Breach(record.number, "S1", HOSTILE)
+    failure = PassFailure((breach,), (record,), HOSTILE)
+    about = (vector.clauses, vector.variant, vector.kind)
+    verdicts = (
+        Verdict(vector.id, "fail", *about, failure=failure, passes=1, reached=True),
+        Verdict(vector.id, "pass", *about, passes=1, reached=False),
+    )
+    found = TargetReport(HOSTILE, report.implementation, None, 0.1, verdicts)
+    return summarise([found], [vector]), (vector,)
+
+
+class TestEngines:
+    """The same reports tell of passes."""
+
+    def test_the_page(self) -> None:
+        run, vectors = hostile_engine()
+        page = run_page(run, vectors)
+        tags = Tags(page)
+        assert tags.open == []
+        assert tags.seen.count("script") == 1
+        assert "The situation did not come up." in page
+        assert page.count("✗ &lt;/script&gt;") + page.count("✗ S1: ") == 1
+
+    def test_the_summary(self) -> None:
+        run, vectors = hostile_engine()
+        text = run_markdown(run, vectors)
+        outside = re.sub(r"^(`{3,})text$.*?^\1$", "", text, flags=re.M | re.S)
+        assert "<script" not in re.sub(r"(?<!\\)`[^`]*`", "", outside)
+        assert "S1: </script>" in text
+
+    def test_junit(self) -> None:
+        run, vectors = hostile_engine()
+        (suite,) = ET.fromstring(junit_xml(run, vectors))
+        first, second = suite.findall("testcase")
+        assert first.get("classname") == "mmcache.engine." + "-".join(vectors[0].clauses)
+        (failure,) = first
+        assert "S1: </script>" in str(failure.text)
+        assert list(second) == []
 
 
 class TestJunit:

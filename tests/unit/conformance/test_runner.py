@@ -9,17 +9,11 @@ from pathlib import Path
 import pytest
 
 from mmcache_conformance.errors import TargetError
-from mmcache_conformance.targets.open import open_target
-from mmcache_conformance.targets.protocol import (
-    CALLS,
-    MANAGERS,
-    Answer,
-    Case,
-    Implementation,
-    case_of,
-)
+from mmcache_conformance.implementation import Implementation
+from mmcache_conformance.open import open_target
+from mmcache_conformance.targets.protocol import CALLS, MANAGERS, Answer, Case, case_of
 from mmcache_conformance.targets.python import PythonTarget
-from mmcache_conformance.verdicts.model import TargetReport, Verdict
+from mmcache_conformance.verdicts.model import CallFailure, TargetReport, Verdict
 from mmcache_conformance.verdicts.run import exit_code, run_target, run_vector
 from mmcache_vectors.manager import Expect, Observed, Vector
 
@@ -31,7 +25,7 @@ EVERYTHING = Implementation(
 class Scripted:
     """Answers what it was told to, whatever is asked."""
 
-    spec = "scripted"
+    name = "scripted"
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = answers
@@ -80,7 +74,7 @@ class TestComparison:
         answers[3] = Answer(got)  # type: ignore[arg-type]
         verdict = _judge(sample, answers)
         assert verdict.outcome == "fail"
-        assert verdict.failure is not None
+        assert isinstance(verdict.failure, CallFailure)
         assert verdict.failure.step == 3
         assert [(d.what, d.expected, d.got) for d in verdict.failure.differences] == [
             ("returns", True, got)
@@ -125,7 +119,7 @@ class TestComparison:
         answers = _obedient(sample)
         answers[2] = Answer(None, Observed(**{name: wrong}))  # type: ignore[arg-type]
         failure = _judge(sample, answers).failure
-        assert failure is not None
+        assert isinstance(failure, CallFailure)
         assert failure.step == 2
         assert [(d.what, d.got) for d in failure.differences] == [(name, wrong)]
 
@@ -134,7 +128,7 @@ class TestComparison:
         answers[3] = Answer(False, Observed(cached={}, freeable=()))
         answers[4] = Answer(error="late")
         failure = _judge(sample, answers).failure
-        assert failure is not None
+        assert isinstance(failure, CallFailure)
         assert failure.step == 3
         assert [d.what for d in failure.differences] == ["returns", "cached", "freeable"]
 
@@ -142,7 +136,7 @@ class TestComparison:
         answers = [*_obedient(sample)[:4], Answer(error="AssertionError")]
         verdict = _judge(sample, answers)
         assert verdict.outcome == "fail"
-        assert verdict.failure is not None
+        assert isinstance(verdict.failure, CallFailure)
         assert verdict.failure.step == 4
         assert verdict.failure.differences[0].got == "AssertionError"
 
@@ -196,7 +190,7 @@ class TestHarness:
         assert verdict.failure is None
         failing = Scripted(Answer(error="no"))
         verdict = run_vector(failing, EVERYTHING, sample, Path("my vectors"))
-        assert verdict.failure is not None
+        assert isinstance(verdict.failure, CallFailure)
         assert verdict.failure.reproduce == (
             f"mmcache-conformance run scripted -k {sample.id} --vectors 'my vectors'"
         )
@@ -270,7 +264,7 @@ class TestEngines:
     ) -> None:
         report = _run(f"conformance_engines:{name}", hand_made)
         failure = report.verdicts[0].failure
-        assert failure is not None
+        assert isinstance(failure, CallFailure)
         assert failure.step == 0
         assert failure.differences[0].what == "error"
         assert str(failure.differences[0].got).startswith(text)

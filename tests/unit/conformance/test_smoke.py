@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmcache_conformance.cli import cli
-from mmcache_conformance.targets.open import open_target
+from mmcache_conformance.open import open_target
 from mmcache_conformance.verdicts.model import Verdict
 from mmcache_conformance.verdicts.smoke import smoke, smoke_vectors
 from tests.support.drivers import MISBEHAVES
@@ -23,7 +23,7 @@ def test_a_fit_target() -> None:
     result = invoke("reference")
     assert result.exit_code == 0
     assert result.output.count("\nok  ") == 8
-    assert result.output.endswith("\nfit to be believed\n")
+    assert result.output.endswith("\nits verdicts can be trusted\n")
 
 
 def test_three_that_pass_and_one_that_must_fail() -> None:
@@ -39,7 +39,7 @@ def test_an_engine_that_refuses_everything() -> None:
     assert "FAIL  encoder_cache: an item that fits is admitted" in result.output
     wrong = "encoder_cache: an item within its budget is refused, which must be reported as failing"
     assert f"FAIL  {wrong}\n      it was reported as: pass" in result.output
-    assert result.output.endswith("\nnot fit to be believed\n")
+    assert result.output.endswith("\nits verdicts cannot be trusted\n")
 
 
 def test_a_judge_that_passes_everything_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

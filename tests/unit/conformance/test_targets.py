@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mmcache_conformance.errors import TargetError, TargetSpecError
-from mmcache_conformance.targets.open import open_target
+from mmcache_conformance.errors import TargetError, TargetNameError
+from mmcache_conformance.open import open_target
 from mmcache_conformance.targets.protocol import CALLS
 
 
@@ -30,7 +30,7 @@ from mmcache_conformance.targets.protocol import CALLS
     ],
 )
 def test_not_a_target(spec: str) -> None:
-    with pytest.raises(TargetSpecError, match="does not name a target"):
+    with pytest.raises(TargetNameError, match="does not name a target"):
         open_target(spec)
 
 

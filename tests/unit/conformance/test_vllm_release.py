@@ -17,12 +17,8 @@ import pypi_simple
 import pytest
 
 from mmcache_conformance.errors import TargetError
-from mmcache_conformance.targets.vllm.wheel import (
-    IndexUnreachable,
-    is_version,
-    pip_settings,
-    read_release,
-)
+from mmcache_conformance.targets.vllm.index import pip_settings
+from mmcache_conformance.targets.vllm.wheel import IndexUnreachable, is_version, read_release
 
 INSIDE = "vllm/v1/core/encoder_cache_manager.py"
 CONTENT = b"class EncoderCacheManager: ...\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mmcache_conformance.errors import TargetError
-from mmcache_conformance.targets.open import open_target
+from mmcache_conformance.open import open_target
 from mmcache_conformance.targets.protocol import CALLS
 from mmcache_conformance.targets.vllm.source import MANAGER_FILE, Source, find_source, load_classes
 

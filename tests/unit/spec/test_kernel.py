@@ -1,5 +1,8 @@
 """The kernel refuses declarations that mean nothing."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from mmcache_spec.evaluate.text import formula
@@ -18,6 +21,9 @@ from mmcache_spec.kernel.terms import (
     parameter,
     state,
 )
+from mmcache_spec.model.encoder_decoder import encoder_decoder
+from mmcache_spec.model.ledger import free_slots, ledger
+from mmcache_spec.model.world import capacity
 
 COLOUR = Sort("Colour")
 seen = state("seen", SetSort.of(COLOUR))
@@ -118,3 +124,27 @@ def test_no_two_symbols_share_a_name():
 def test_an_effect_speaks_of_the_state_before():
     with pytest.raises(ValueError, match="speaks of count after the action"):
         Action("see", effect=(count.becomes(count.next + 1),))
+
+
+def test_a_design_that_asks_more_of_its_caller_than_the_protocol_is_refused():
+    """Narrower guards would let anything be proved, of fewer calls."""
+    with pytest.raises(ValueError, match=r"ledger.free: the guard idle is no duty"):
+        changed(ledger(), "free", lambda a: replace(a, guard={"idle": free_slots >= 1}))
+    with pytest.raises(ValueError, match=r"encoder_decoder.allocate: the guard small is no duty"):
+        changed(
+            encoder_decoder(),
+            "allocate",
+            lambda a: replace(a, guard={**a.guard, "small": capacity <= 3}),
+        )
+
+
+def test_a_design_may_ask_less():
+    less = changed(ledger(), "allocate", lambda a: replace(a, guard={"absent": a.guard["absent"]}))
+    assert set(less.action("allocate").guard) == {"absent"}
+
+
+def changed(
+    system: TransitionSystem, name: str, change: Callable[[Action], Action]
+) -> TransitionSystem:
+    actions = tuple(change(a) if a.name == name else a for a in system.actions)
+    return replace(system, actions=actions)

@@ -1,4 +1,4 @@
-"""A real vLLM `Scheduler`, without a model, weights, a GPU or a network, and a worker's dictionary.
+"""A real vLLM `Scheduler`, without a model, weights, a GPU or a network.
 
 Needs vLLM's Python files and torch on the path; no compiled part of vLLM is used. The scheduler and
 its configuration are vLLM's own. Replaced are the two places that would look at a model: what its
@@ -8,25 +8,17 @@ class supports, and how large its items are.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-__all__ = [
-    "EncoderCacheMiss",
-    "Engine",
-    "Item",
-    "PassLog",
-    "SchedulerSettings",
-    "make_scheduler",
-]
+__all__ = ["SchedulerSettings", "make_scheduler"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,19 +45,6 @@ class SchedulerSettings:
     """Whether an item may be computed in several passes; else `disable_chunked_mm_input`."""
     manager_class: str | None = None
     """A manager to be put into the scheduler, as `module.Class`; vLLM 0.27.1 and later."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Item:
-    """A multimodal item of a prompt: its hash, where it starts, how many tokens it takes."""
-
-    identifier: str
-    offset: int
-    length: int
-
-
-class EncoderCacheMiss(RuntimeError):
-    """The worker gathers an item that it does not hold: an engine would be dead now."""
 
 
 # --- the scheduler -----------------------------------------------------------------------------
@@ -257,201 +236,3 @@ def _model_info(cls: Any) -> Any:
         else:
             values[field.name] = field.name in yes
     return cls(**values)
-
-
-# --- driving it --------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class PassLog:
-    """One pass: what the scheduler ordered, and what the worker holds after it."""
-
-    tokens: dict[str, int]
-    encodes: dict[str, tuple[int, ...]]
-    freed: tuple[str, ...]
-    preempted: frozenset[str]
-    gathered: tuple[str, ...]
-    worker: frozenset[str]
-
-
-class Engine:
-    """A scheduler with a worker that is a dictionary of hashes, in vLLM's order of work.
-
-    The worker drops, then encodes, then gathers every item that the scheduled tokens overlap. What
-    it computes is a token that means nothing.
-    """
-
-    def __init__(self, settings: SchedulerSettings, scheduler: Any | None = None) -> None:
-        self.settings = settings
-        self.scheduler = make_scheduler(settings) if scheduler is None else scheduler
-        self.worker: set[str] = set()
-        self._payloads: dict[str, list[Any]] = {}
-        """For each request, the items as the worker knows them."""
-        self._hasher: Any = None
-        if settings.prefix_caching:
-            self._hasher = _block_hasher(settings.block_size)
-        self._arrivals = 0
-
-    @property
-    def manager(self) -> Any:
-        return self.scheduler.encoder_cache_manager
-
-    def add(
-        self,
-        request_id: str,
-        tokens: int,
-        items: Iterable[Item] = (),
-        *,
-        priority: int = 0,
-        max_tokens: int = 1,
-        first_token: int = 1,
-    ) -> None:
-        """A request of so many prompt tokens, items included. Text is `first_token` repeated."""
-        from vllm.multimodal.inputs import (
-            MultiModalFeatureSpec,
-            MultiModalKwargsItem,
-            PlaceholderRange,
-        )
-        from vllm.sampling_params import SamplingParams
-        from vllm.v1.request import Request
-
-        features = [
-            MultiModalFeatureSpec(
-                data=_raw_item(MultiModalKwargsItem),
-                modality="image",
-                identifier=item.identifier,
-                mm_position=PlaceholderRange(offset=item.offset, length=item.length),
-                **_accepted(MultiModalFeatureSpec, mm_hash=item.identifier),
-            )
-            for item in items
-        ]
-        prompt = [first_token] * tokens
-        for feature in features:
-            position = feature.mm_position
-            prompt[position.offset : position.offset + position.length] = [0] * position.length
-        sampling = SamplingParams(max_tokens=max_tokens, ignore_eos=True)
-        self._arrivals += 1
-        self.scheduler.add_request(
-            Request(
-                request_id=request_id,
-                prompt_token_ids=prompt,
-                sampling_params=sampling,
-                pooling_params=None,
-                mm_features=features,
-                arrival_time=float(self._arrivals),
-                priority=priority,
-                block_hasher=self._hasher,
-                **_accepted(Request, eos_token_id=None),
-            )
-        )
-
-    def abort(self, request_id: str) -> None:
-        from vllm.v1.request import RequestStatus
-
-        self.scheduler.finish_requests(request_id, RequestStatus.FINISHED_ABORTED)
-
-    def step(self) -> PassLog:
-        """One pass: schedule, the worker's step, the scheduler's update.
-
-        Raises `EncoderCacheMiss` where a real worker would.
-        """
-        output = self.scheduler.schedule()
-        gathered = self.work(output)
-        self.scheduler.update_from_output(output, _fake_output(self.scheduler, output))
-        encodes = {r: tuple(ids) for r, ids in output.scheduled_encoder_inputs.items()}
-        return PassLog(
-            tokens=dict(output.num_scheduled_tokens),
-            encodes=encodes,
-            freed=tuple(output.free_encoder_mm_hashes),
-            preempted=frozenset(output.preempted_req_ids or ()),
-            gathered=gathered,
-            worker=frozenset(self.worker),
-        )
-
-    def work(self, output: Any) -> tuple[str, ...]:
-        """The worker's step; what it gathered."""
-        self.worker -= set(output.free_encoder_mm_hashes)
-        for request_id in output.finished_req_ids:
-            self._payloads.pop(request_id, None)
-        starts: dict[str, int] = {}
-        for new in output.scheduled_new_reqs:
-            self._payloads[new.req_id] = list(new.mm_features)
-            starts[new.req_id] = new.num_computed_tokens
-        cached = output.scheduled_cached_reqs
-        for request_id, computed in zip(cached.req_ids, cached.num_computed_tokens, strict=True):
-            starts[request_id] = computed
-        for request_id, ids in output.scheduled_encoder_inputs.items():
-            features = self._payloads[request_id]
-            # A worker cannot encode an item whose payload was not sent, and does not say so.
-            self.worker |= {features[k].identifier for k in ids if features[k].data is not None}
-        gathered: list[str] = []
-        for request_id, count in output.num_scheduled_tokens.items():
-            start = starts[request_id]
-            for feature in self._payloads[request_id]:
-                position = feature.mm_position
-                if position.offset < start + count and start < position.offset + position.length:
-                    gathered.append(feature.identifier)
-        missing = sorted(set(gathered) - self.worker)
-        if missing:
-            raise EncoderCacheMiss(f"Encoder cache miss for {', '.join(missing)}")
-        return tuple(gathered)
-
-    def run(self, most: int = 1000) -> list[PassLog]:
-        """Passes until nothing is left to do, or nothing is done any more."""
-        passes: list[PassLog] = []
-        while self.scheduler.has_unfinished_requests() and len(passes) < most:
-            passes.append(self.step())
-        return passes
-
-
-def _fake_output(scheduler: Any, output: Any) -> Any:
-    """One token for every request whose prompt is complete after this pass."""
-    from vllm.v1.outputs import ModelRunnerOutput
-
-    ids = list(output.num_scheduled_tokens)
-
-    def sampled(request_id: str) -> list[int]:
-        request = scheduler.requests[request_id]
-        return [7] if request.num_computed_tokens >= request.num_tokens else []
-
-    return ModelRunnerOutput(
-        req_ids=ids,
-        req_id_to_index={request_id: k for k, request_id in enumerate(ids)},
-        sampled_token_ids=[sampled(request_id) for request_id in ids],
-        logprobs=None,
-        prompt_logprobs_dict={},
-        pooler_output=[],
-    )
-
-
-def _raw_item(cls: Any) -> Any:
-    """An item without content; up to 0.14 it has to have some."""
-    try:
-        item = cls({})
-        _ = getattr(item, "modality", None)
-    except AssertionError:
-        return cls.dummy("image")
-    return item
-
-
-def _accepted(call: Any, **named: Any) -> dict[str, Any]:
-    """Those that the signature of this release has."""
-    known = inspect.signature(call).parameters
-    return {name: value for name, value in named.items() if name in known}
-
-
-def _block_hasher(block_size: int) -> Any:
-    from vllm.utils.hashing import sha256
-    from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
-
-    init_none_hash(sha256)
-    return get_request_block_hasher(block_size, sha256)
-
-
-def passes_text(passes: Sequence[PassLog]) -> str:
-    """The passes, one a line, for people."""
-    return "\n".join(
-        f"{n:3}  tokens {p.tokens}  encode {p.encodes}  freed {list(p.freed)}  "
-        f"preempted {sorted(p.preempted)}  worker {sorted(p.worker)}"
-        for n, p in enumerate(passes)
-    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
-
-import msgspec
 
 from ...errors import TargetError, describe_exception
 from ..python import ManagerClasses
@@ -17,7 +16,8 @@ MANAGER_FILE = "vllm/v1/core/encoder_cache_manager.py"
 FIRST_IN_SCOPE = "0.10.2"
 
 
-class Source(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Source:
     """One manager file. `name` is for people, `file` for tracebacks."""
 
     name: str

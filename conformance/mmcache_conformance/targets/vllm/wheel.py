@@ -7,28 +7,24 @@ read is kept in the user's cache directory, and a release that is there needs no
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ...errors import TargetError
+from .index import IndexSettings, pip_settings
 
 if TYPE_CHECKING:
     import requests
     from pypi_simple import DistributionPackage
 
 __all__ = [
-    "IndexSettings",
     "IndexUnreachable",
     "is_version",
     "kept_releases",
-    "pip_settings",
     "read_release",
     "released_versions",
 ]
@@ -117,70 +113,6 @@ def _keep(content: Mapping[str, bytes], directory: Path) -> None:
             os.replace(file.name, path)
     except OSError:
         return
-
-
-# --- how pip is configured ---------------------------------------------------------------------
-
-
-class IndexSettings(msgspec.Struct, frozen=True):
-    """Where and how pip would look. The URLs may hold a password: they are never shown."""
-
-    urls: tuple[str, ...]
-    certificates: str | None = None
-    client_certificate: str | None = None
-    proxy: str | None = None
-
-
-def pip_settings(run: Callable[[], str] | None = None) -> IndexSettings:
-    """What `pip download` would use. `run` gives the output of `pip config list`."""
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
-    listed = (run or _pip_config_list)()
-    values: dict[str, str] = {}
-    for scope in ("global", "install", "download", ":env:"):
-        for line in listed.splitlines():
-            name, separator, value = line.partition("=")
-            if separator and name.startswith(f"{scope}."):
-                values[name.removeprefix(f"{scope}.")] = _unquoted(value)
-    urls = [values.get("index-url", PYPI_SIMPLE_ENDPOINT)]
-    urls += values.get("extra-index-url", "").split()
-    if values.get("no-index", "").lower() in {"1", "true", "yes", "on"}:
-        urls = []
-    return IndexSettings(
-        tuple(url for url in urls if url.startswith(("http://", "https://"))),
-        values.get("cert"),
-        values.get("client-cert"),
-        values.get("proxy"),
-    )
-
-
-def _unquoted(value: str) -> str:
-    try:
-        return str(ast.literal_eval(value))
-    except (ValueError, SyntaxError):
-        return value
-
-
-def _pip_config_list() -> str:
-    """The configuration as pip prints it; without pip, what its environment variables say."""
-    import shutil
-    import subprocess
-    import sys
-    from importlib.util import find_spec
-
-    command = [sys.executable, "-m", "pip"] if find_spec("pip") else [shutil.which("pip") or ""]
-    if command != [""]:
-        listed = subprocess.run(
-            [*command, "config", "list"], capture_output=True, text=True, check=False
-        )
-        if listed.returncode == 0:
-            return listed.stdout
-    prefix = "PIP_"
-    return "\n".join(
-        f":env:.{name.removeprefix(prefix).lower().replace('_', '-')}={value!r}"
-        for name, value in os.environ.items()
-        if name.startswith(prefix)
-    )
 
 
 # --- the index and the wheel -------------------------------------------------------------------

@@ -1,0 +1,122 @@
+"""`mmcache-conformance matrix`: many releases, one table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..exits import ExitCode
+from .options import json_option, make_console, usage_errors, vectors_option, write_file
+
+if TYPE_CHECKING:
+    from ..verdicts.model import TargetReport
+
+__all__ = ["matrix"]
+
+
+@click.command()
+@click.option(
+    "--releases",
+    metavar="A..B|latest:N|A",
+    help="Which vLLM releases, several with commas between them (default: all stable ones since "
+    "0.10.2). Ranges include their ends.",
+)
+@click.option("--also", multiple=True, metavar="TARGET", help="A row more, such as vllm:PATH.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write matrix.json, matrix.html and matrix.md to this directory.",
+)
+@json_option
+@vectors_option
+@click.pass_context
+def matrix(
+    context: click.Context,
+    releases: str | None,
+    also: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+    directory: Path | None,
+) -> None:
+    """Run vLLM releases against every clause.
+
+    Only the manager's source file is read out of each wheel, and kept. What a release fails is a
+    finding, not an error: the exit code is 0 if any release was run, 2 if the command cannot be
+    understood, 3 otherwise.
+    """
+    from datetime import UTC, datetime
+
+    from ..errors import TargetError
+    from ..matrix.report import encode_matrix, matrix_markdown, matrix_page, print_matrix
+    from ..matrix.run import matrix_of, run_matrix
+    from ..suites.load import load_suite
+    from ..targets.open import open_manager
+
+    try:
+        with usage_errors():
+            vectors = load_suite(directory)
+            for name in also:
+                open_manager(name)
+            names = [*(f"vllm:{version}" for version in _releases(releases)), *also]
+    except TargetError as error:
+        click.echo(str(error), err=True)
+        context.exit(ExitCode.COULD_NOT)
+    with _progress(len(names)) as on_report:
+        rows = run_matrix(names, vectors, on_report)
+    found = matrix_of(rows, vectors, datetime.now(UTC).date().isoformat())
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.UsageError(f"{out}: {error.strerror}") from None
+        write_file(out / "matrix.json", encode_matrix(found))
+        write_file(out / "matrix.html", matrix_page(found, vectors).encode(errors="replace"))
+        write_file(out / "matrix.md", matrix_markdown(found, vectors).encode(errors="replace"))
+    if as_json:
+        click.echo(encode_matrix(found), nl=False)
+    else:
+        print_matrix(found, vectors, make_console())
+    ran = any(row.implementation is not None for row in rows)
+    context.exit(ExitCode.OK if ran else ExitCode.COULD_NOT)
+
+
+def _releases(expression: str | None) -> tuple[str, ...]:
+    """The versions. Without an index, those that are in the cache, and a word about it."""
+    from ..matrix.choose import DEFAULT, choose_releases
+    from ..targets.vllm.wheel import IndexUnreachable, kept_releases, released_versions
+
+    def known() -> tuple[str, ...]:
+        try:
+            return released_versions()
+        except IndexUnreachable as error:
+            kept = kept_releases()
+            if not kept:
+                raise
+            click.echo(f"{error}; meanwhile, only the {len(kept)} in the cache", err=True)
+            return kept
+
+    return choose_releases(expression or DEFAULT, known)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[TargetReport], None]]:
+    """A bar on standard error, where somebody is looking."""
+    if not sys.stderr.isatty():
+        yield lambda report: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+
+        def on_report(report: TargetReport) -> None:
+            bar.update(task, advance=1, description=report.target)
+
+        yield on_report

@@ -1,0 +1,171 @@
+"""`mmcache-conformance run`: vectors on targets, managers and engines alike."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import (
+    json_option,
+    make_console,
+    no_vector_matches,
+    print_document,
+    report_options,
+    select_option,
+    selection,
+    timeout_option,
+    usage_errors,
+    vectors_option,
+    write_file,
+)
+
+if TYPE_CHECKING:
+    from ..open import Target
+    from ..suites.load import AnyVector
+    from ..verdicts.expected import ExpectedFailures
+    from ..verdicts.model import RunReport, TargetReport
+
+__all__ = ["run"]
+
+
+@click.command()
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@select_option
+@json_option
+@click.option("--quiet", "-q", is_flag=True, help="One line a target.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first vector that fails.")
+@timeout_option
+@report_options
+@vectors_option
+@click.pass_context
+def run(
+    context: click.Context,
+    targets: tuple[str, ...],
+    expression: str | None,
+    as_json: bool,
+    quiet: bool,
+    fail_fast: bool,
+    timeout: float | None,
+    expected: Path | None,
+    html: Path | None,
+    junit: Path | None,
+    markdown: Path | None,
+    directory: Path | None,
+) -> None:
+    """Run the vectors against every TARGET.
+
+    \b
+    TARGET is a manager:
+      reference             the reference implementation (the default)
+      module:Class          any class that can be imported, also from here;
+                            module:Class,module:Class adds the manager for
+                            encoder-decoder models
+      vllm                  the vLLM that is installed
+      vllm:PATH             an encoder_cache_manager.py, a checkout or a wheel
+      vllm:VERSION          a released vLLM, such as vllm:0.33.0
+      cmd:COMMAND           a program that speaks the adapter protocol
+    or a whole engine, which gets the engine vectors:
+      reference-pass        the reference engine; after a colon, the variant
+                            of the specification whose mistake it makes
+      vllm-scheduler        the scheduler of a vLLM that can be imported;
+                            after colons: v1 or v2 (which runner's worker),
+                            withdraw, payload (the repairs), mmcache or
+                            two-phase (a ledger of the reference in it)
+
+    \b
+    The exit code is 0 if everything passed, 1 if something failed, 2 if the
+    command cannot be understood, 3 if a target could not be started or
+    nothing of it could be checked, 130 if it was interrupted.
+    """
+    from ..open import open_target
+    from ..targets.open import REFERENCE
+    from ..verdicts.expected import apply_expected
+    from ..verdicts.run import exit_code, run_target, summarise
+
+    with usage_errors():
+        opened = [open_target(name, timeout=timeout) for name in targets or (REFERENCE,)]
+        vectors = _vectors_for(opened, expression, directory)
+        known_failures = _expected_of(expected, opened, directory)
+    reports: list[TargetReport] = []
+    for target, mine in zip(opened, vectors, strict=True):
+        # What a class prints is no part of our output.
+        with contextlib.redirect_stdout(sys.stderr):
+            report = run_target(target, mine, fail_fast=fail_fast, directory=directory)
+        if known_failures is not None:
+            report = apply_expected(report, *known_failures)
+        reports.append(report)
+        if fail_fast and exit_code(reports) != 0:
+            break
+    used = {vector.id: vector for mine in vectors for vector in mine}
+    everything = tuple(used[id] for id in sorted(used))
+    summary = summarise(reports, everything)
+    _write_reports(summary, everything, html=html, junit=junit, markdown=markdown)
+    if as_json:
+        print_document(summary)
+    else:
+        from ..reports.terminal import print_run
+
+        print_run(reports, everything, make_console(), quiet=quiet)
+    context.exit(summary.exit_code)
+
+
+def _vectors_for(
+    targets: Sequence[Target], expression: str | None, directory: Path | None
+) -> list[tuple[AnyVector, ...]]:
+    """For each target, the selected vectors of the kind that is about it."""
+    from ..open import format_for
+    from ..suites.load import load_suite
+
+    chosen = selection(expression)
+    found: list[tuple[AnyVector, ...]] = []
+    for target in targets:
+        format = format_for(target)
+        suite = load_suite(directory, format)
+        found.append(tuple(vector for vector in suite if chosen(vector)))
+        if not found[-1]:
+            raise no_vector_matches(expression, format.noun.removesuffix("s"))
+    return found
+
+
+def _expected_of(
+    path: Path | None, targets: Sequence[Target], directory: Path | None
+) -> tuple[ExpectedFailures, tuple[AnyVector, ...]] | None:
+    """The file of expected failures, and the whole suite that it is about."""
+    if path is None:
+        return None
+    from ..open import format_for
+    from ..suites.load import load_suite
+    from ..verdicts.expected import load_expected
+
+    if len(targets) > 1:
+        raise click.UsageError("--expected is about one target; run the others by themselves")
+    suite = load_suite(directory, format_for(targets[0]))
+    return load_expected(path, suite), suite
+
+
+def _write_reports(
+    summary: RunReport,
+    vectors: Sequence[AnyVector],
+    *,
+    html: Path | None,
+    junit: Path | None,
+    markdown: Path | None,
+) -> None:
+    """The reports that were asked for."""
+    if html is not None:
+        from ..reports.html import run_page
+
+        write_file(html, run_page(summary, vectors).encode(errors="replace"))
+    if junit is not None:
+        from ..reports.junit import junit_xml
+
+        write_file(junit, junit_xml(summary, vectors))
+    if markdown is not None:
+        from ..reports.markdown import run_markdown
+
+        write_file(markdown, run_markdown(summary, vectors).encode(errors="replace"))

@@ -1,0 +1,67 @@
+"""`mmcache-conformance list` and `show`: what the vectors are and say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import no_vector_matches, select_option, selection, usage_errors, vectors_option
+
+if TYPE_CHECKING:
+    from ..suites.load import AnyVector
+
+__all__ = ["list_vectors", "show"]
+
+
+@click.command(name="list")
+@select_option
+@vectors_option
+def list_vectors(expression: str | None, directory: Path | None) -> None:
+    """List the vectors, one a line: id, clauses, what it tests, how long it is."""
+    vectors = _selected(directory, expression)
+    rows = [(v.id, ",".join(v.clauses) or "-", v.kind, _length(v)) for v in vectors]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        click.echo("  ".join([*cells, row[3]]))
+
+
+@click.command()
+@click.argument("vector_id")
+@vectors_option
+def show(vector_id: str, directory: Path | None) -> None:
+    """Tell a vector as a story, or all whose ids begin with VECTOR_ID."""
+    from ..reports.story import vector_story
+
+    vectors = {vector.id: vector for vector in _selected(directory, None)}
+    begins = [id for id in vectors if id.startswith(vector_id)]
+    chosen = [vector_id] if vector_id in vectors else begins
+    if not chosen:
+        from difflib import get_close_matches
+
+        near = get_close_matches(vector_id, vectors, n=3)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise click.UsageError(f"no vector {vector_id!r}{hint}")
+    click.echo("\n".join(vector_story(vectors[id]) for id in chosen), nl=False)
+
+
+def _length(vector: AnyVector) -> str:
+    from mmcache_vectors.engine import EngineVector
+
+    if isinstance(vector, EngineVector):
+        return f"{len(vector.requests)} requests"
+    return f"{len(vector.steps)} steps"
+
+
+def _selected(directory: Path | None, expression: str | None) -> tuple[AnyVector, ...]:
+    """The vectors of both kinds."""
+    from ..suites.load import load_all
+
+    with usage_errors():
+        chosen = selection(expression)
+        vectors = tuple(vector for vector in load_all(directory) if chosen(vector))
+    if not vectors:
+        raise no_vector_matches(expression)
+    return vectors

@@ -1,0 +1,74 @@
+"""`mmcache-conformance workloads`: random workloads on an engine, every clause after every pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..exits import ExitCode
+from .options import json_option, print_document, usage_errors
+
+if TYPE_CHECKING:
+    from ..engines.random import RandomRun
+
+__all__ = ["workloads"]
+
+
+@click.command()
+@click.argument("target", default="reference-pass")
+@click.option("--passes", type=click.IntRange(min=1), default=2000, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="The first workload.")
+@click.option("--like", metavar="TARGET", help="Compare the schedules with this target's.")
+@json_option
+@click.pass_context
+def workloads(
+    context: click.Context, target: str, passes: int, seed: int, like: str | None, as_json: bool
+) -> None:
+    """Run random workloads on TARGET, an engine, and check every clause after every pass.
+
+    \b
+    The exit code is 0 if no clause breaks and no schedule differs, 1 if one
+    does, 2 if the command cannot be understood, 3 if an engine could not be
+    started.
+    """
+    from ..engines.open import open_engine
+    from ..engines.random import random_run
+    from ..errors import TargetError
+
+    with usage_errors():
+        tested = open_engine(target)
+        other = None if like is None else open_engine(like)
+    try:
+        for opened in (tested, other):
+            if opened is not None:
+                opened.start()
+        found = random_run(tested, passes, first=seed, like=other)
+    except TargetError as error:
+        click.echo(f"could not be started: {error}", err=True)
+        context.exit(ExitCode.COULD_NOT)
+    finally:
+        for opened in (tested, other):
+            if opened is not None:
+                opened.stop()
+    if as_json:
+        print_document(found)
+    else:
+        _print(found, seed)
+    context.exit(ExitCode.FAILED if found.failures or found.differences else ExitCode.OK)
+
+
+def _print(found: RandomRun, seed: int) -> None:
+    click.echo(
+        f"{found.target}: {found.passes} passes of {found.workloads} workloads from seed {seed} "
+        f"on, {found.preemptions} preemptions, {found.withdrawals} passes with a withdrawn encoding"
+    )
+    for clause, count in sorted(found.failures.items()):
+        example = found.examples[clause]
+        click.echo(f"  {clause} breaks in {count} workloads, for example of seed {example}")
+    if found.like is not None:
+        what = f"differs in {len(found.differences)} workloads: {list(found.differences[:5])}"
+        same = "is the same"
+        click.echo(f"  the schedule of {found.like} {what if found.differences else same}")
+    if not found.failures:
+        click.echo("  no clause breaks")

@@ -1,0 +1,25 @@
+"""Who is tested, as a started target says it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from mmcache_vectors.manager import Manager
+
+__all__ = ["Implementation", "Kind"]
+
+Kind = Manager | Literal["engine"]
+"""What can be tested: a manager of either kind, or a whole engine."""
+
+
+class Implementation(msgspec.Struct, frozen=True):
+    """Who is tested. `capabilities` has one entry for each kind of manager, or engine, it is."""
+
+    name: str
+    version: str | None
+    language: str
+    capabilities: dict[Kind, tuple[str, ...]]
+    source: str | None = None
+    """A link to its source."""

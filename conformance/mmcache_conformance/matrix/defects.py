@@ -1,0 +1,77 @@
+"""Which wrong decisions of the specification's list the rows of a matrix have, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from mmcache_vectors.manager import Vector
+
+from ..verdicts.model import TargetReport
+
+__all__ = ["Defect", "defects", "has_defect", "unexplained"]
+
+
+class Defect(msgspec.Struct, frozen=True):
+    """A wrong decision of the specification's list, and where among the rows it was met.
+
+    A row *has* the defect if it fails every vector that applies and that the decision fails.
+    """
+
+    variant: str
+    says: str
+    clauses: tuple[str, ...]
+    first_with: str
+    """The first row that has it."""
+    last_with: str
+    first_without: str | None
+    """The first row after `last_with` in which it could be looked for and is not."""
+    rows: tuple[str, ...]
+    """All rows that have it."""
+    gaps: bool = False
+    """Whether some row between the first and the last could have it, and does not."""
+
+
+def defects(rows: Sequence[TargetReport], vectors: Sequence[Vector]) -> Iterator[Defect]:
+    """Each wrong decision that some row has, in the order in which they were first met."""
+    wrong = dict.fromkeys(name for vector in vectors for name in vector.kills)
+    found: list[tuple[int, Defect]] = []
+    for variant in wrong:
+        state = [has_defect(row, variant, vectors) for row in rows]
+        with_it = [k for k, has in enumerate(state) if has]
+        if not with_it:
+            continue
+        first, last = with_it[0], with_it[-1]
+        free = next((k for k in range(last + 1, len(rows)) if state[k] is False), None)
+        own = [v for v in vectors if v.variant == variant]
+        defect = Defect(
+            variant=variant,
+            says=own[0].description.removeprefix("An engine fails here if ") if own else variant,
+            clauses=tuple(dict.fromkeys(clause for v in own for clause in v.clauses)),
+            first_with=rows[first].target,
+            last_with=rows[last].target,
+            first_without=None if free is None else rows[free].target,
+            rows=tuple(rows[k].target for k in with_it),
+            gaps=any(state[k] is False for k in range(first, last)),
+        )
+        found.append((first, defect))
+    yield from (defect for _, defect in sorted(found, key=lambda pair: pair[0]))
+
+
+def has_defect(row: TargetReport, variant: str, vectors: Sequence[Vector]) -> bool | None:
+    """Whether the row fails every vector that the decision fails; nothing if none applied."""
+    about = {vector.id for vector in vectors if variant in vector.kills}
+    outcomes = [v.outcome for v in row.verdicts if v.id in about and v.outcome != "skip"]
+    return all(o in {"fail", "xfail"} for o in outcomes) if outcomes else None
+
+
+def unexplained(row: TargetReport, vectors: Sequence[Vector]) -> tuple[str, ...]:
+    """The vectors that the row fails although it has none of the decisions that they are about."""
+    by_id = {vector.id: vector for vector in vectors}
+    return tuple(
+        verdict.id
+        for verdict in row.verdicts
+        if verdict.outcome in {"fail", "error"}
+        and not any(has_defect(row, name, vectors) for name in by_id[verdict.id].kills)
+    )

@@ -1,0 +1,46 @@
+"""From the text that names what is tested to the target: a manager, or a whole engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .engines.open import ENGINE_FORMS, is_engine_name, open_engine
+from .engines.protocol import EngineTarget
+from .errors import UnknownTargetError
+from .suites.load import ENGINES, MANAGERS, VectorFormat
+from .targets.open import open_manager
+from .targets.protocol import ManagerTarget
+
+__all__ = ["Target", "format_for", "open_target"]
+
+Target = ManagerTarget | EngineTarget
+
+
+def open_target(
+    name: str,
+    *,
+    timeout: float | None = None,
+    trace: Callable[[str, bytes], None] | None = None,
+) -> Target:
+    """The target, not yet started.
+
+    Args:
+        name: As on the command line.
+        timeout: What a command has for one vector, in seconds.
+        trace: Gets every line that goes to a command (`>`) or comes from it (`<`).
+
+    Raises:
+        TargetNameError: The text names nothing.
+    """
+    if is_engine_name(name):
+        return open_engine(name)
+    try:
+        return open_manager(name, timeout=timeout, trace=trace)
+    except UnknownTargetError as error:
+        raise UnknownTargetError(f"{error}; or an engine: {ENGINE_FORMS}") from None
+
+
+def format_for(target: Target) -> VectorFormat[Any]:
+    """Which vectors are about such a target."""
+    return ENGINES if isinstance(target, EngineTarget) else MANAGERS

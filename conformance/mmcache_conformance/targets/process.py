@@ -1,0 +1,188 @@
+"""A child process that answers one line for each line that it gets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+
+from ..errors import AdapterError
+
+__all__ = ["Log", "Process", "Timeout", "Trace", "shown_line"]
+
+STOP_TIMEOUT = 5.0
+"""Seconds that the child has to end when it was told to."""
+
+_LONGEST_LINE = 16 << 20
+_LOG_KEPT = 8 << 10
+_SHOWN = 200
+
+Trace = Callable[[str, bytes], None]
+"""Gets every line: `>` or `<`, and the bytes."""
+
+
+class Timeout(AdapterError):
+    """No reply came in time."""
+
+
+def shown_line(line: bytes) -> str:
+    """The beginning of a line, as text that a terminal can show."""
+    text = ascii(line[:_SHOWN].decode(errors="replace"))
+    return text + ("…" if len(line) > _SHOWN else "")
+
+
+class Log:
+    """The end of a stream of text."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def add(self, data: bytes) -> None:
+        self._kept = (self._kept + data)[-_LOG_KEPT:]
+
+    def clear(self) -> None:
+        self._kept = b""
+
+    def text(self) -> str:
+        return self._kept.decode(errors="replace").strip()
+
+
+class Process:
+    """A child with its three pipes, served by one loop, so that no side can block the other."""
+
+    def __init__(self, words: Sequence[str], trace: Trace | None) -> None:
+        """Raises `OSError` or `ValueError` if the program cannot be run."""
+        self._child = subprocess.Popen(
+            list(words),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        pipes = (self._child.stdin, self._child.stdout, self._child.stderr)
+        self._pipes = [pipe for pipe in pipes if pipe is not None]
+        self._in, self._out, self._err = (pipe.fileno() for pipe in self._pipes)
+        for file in (self._in, self._out, self._err):
+            os.set_blocking(file, False)
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
+        self._poll.register(self._err, select.POLLIN)
+        self._buffer = b""
+        self._open = True
+        """Whether the child may still write to its standard output."""
+        self._trace = trace
+        self.log = Log()
+
+    def exchange(self, request: bytes, timeout: float) -> bytes:
+        """Write one line, read one line. Raises `AdapterError`."""
+        deadline = time.monotonic() + timeout
+        self._look(0)
+        if self._buffer:
+            raise AdapterError(f"output that nobody asked for: {shown_line(self._buffer)}")
+        if self._trace is not None:
+            self._trace(">", request)
+        self._write(request + b"\n", deadline, timeout)
+        while b"\n" not in self._buffer:
+            if len(self._buffer) > _LONGEST_LINE:
+                raise AdapterError(f"a line of more than {_LONGEST_LINE} bytes")
+            self._look(self._left(deadline, timeout))
+            if not self._open and b"\n" not in self._buffer:
+                rest = f" after {shown_line(self._buffer)}" if self._buffer else ""
+                raise AdapterError(f"the adapter {self._ended()}{rest}")
+        line, _, surplus = self._buffer.partition(b"\n")
+        self._buffer = b""
+        if self._trace is not None:
+            self._trace("<", line)
+        if surplus:
+            raise AdapterError(f"surplus output after the reply: {shown_line(surplus)}")
+        return line
+
+    def finish(self, request: bytes) -> bytes:
+        """Ask to stop, wait, and kill what is left. What was said without being asked."""
+        deadline = time.monotonic() + STOP_TIMEOUT
+        try:
+            self._write(request + b"\n", deadline, STOP_TIMEOUT)
+            os.set_blocking(self._in, True)
+            self._pipes[0].close()
+            while self._open and len(self._buffer) < _LONGEST_LINE:
+                self._look(self._left(deadline, STOP_TIMEOUT))
+        except AdapterError:
+            pass
+        surplus = self._buffer
+        self.kill(patience=max(0.0, deadline - time.monotonic()))
+        return surplus
+
+    def kill(self, patience: float = 0.0) -> None:
+        """Read the rest of standard error, then end the child and all that it started."""
+        if patience:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(patience)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, signal.SIGKILL)
+        self._child.wait()
+        with contextlib.suppress(OSError):
+            while data := os.read(self._err, 1 << 16):
+                self.log.add(data)
+        for pipe in self._pipes:
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+    def _left(self, deadline: float, timeout: float) -> float:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise Timeout(f"no reply within {timeout:g} s")
+        return left
+
+    def _write(self, data: bytes, deadline: float, timeout: float) -> None:
+        while True:
+            try:
+                data = data[os.write(self._in, data) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                until = time.monotonic() + 0.5
+                while self._open and time.monotonic() < until:
+                    self._look(0.1)
+                raise AdapterError(f"the adapter {self._ended()}") from None
+            if not data:
+                return
+            self._poll.register(self._in, select.POLLOUT)
+            try:
+                self._look(self._left(deadline, timeout))
+            finally:
+                self._poll.unregister(self._in)
+
+    def _look(self, seconds: float) -> None:
+        """Wait for something to happen, and take what the child has written."""
+        for file, _ in self._poll.poll(seconds * 1000):
+            if file == self._in:
+                continue
+            try:
+                data = os.read(file, 1 << 16)
+            except BlockingIOError:
+                continue
+            if not data:
+                self._poll.unregister(file)
+                self._open = self._open and file != self._out
+            elif file == self._err:
+                self.log.add(data)
+            else:
+                self._buffer += data
+
+    def _ended(self) -> str:
+        try:
+            code = self._child.wait(1)
+        except subprocess.TimeoutExpired:
+            return "closed its standard output"
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                return f"was killed by {signal.Signals(-code).name}"
+        return f"exited with code {code}"

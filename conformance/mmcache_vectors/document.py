@@ -1,0 +1,134 @@
+"""What our JSON documents have in common: a header, canonical bytes, a schema, clear errors.
+
+A document says what it is (`format`) and in which version (`format_version`). What cannot be read
+is refused with one line: which file, where in it, why, and how to mend it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+__all__ = [
+    "Count",
+    "DocumentError",
+    "Name",
+    "Positive",
+    "canonical",
+    "content_id",
+    "convert",
+    "parse",
+    "read",
+    "schema_of",
+    "slug",
+]
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+T = TypeVar("T")
+
+
+class DocumentError(ValueError):
+    """A document that cannot be used: which file, where in it, why, and how to mend it."""
+
+
+def canonical(document: object) -> bytes:
+    """The one way to write it: sorted keys, two spaces, one newline at the end."""
+    compact = msgspec.json.encode(document, order="sorted")
+    return msgspec.json.format(compact, indent=2) + b"\n"
+
+
+def schema_of(type_: Any, title: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a type, or of one of several types (a tuple of them).
+
+    Of several, each is under its name in `$defs`.
+    """
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    if not isinstance(type_, tuple):
+        return {**head, **msgspec.json.schema(type_)}
+    schemas, definitions = msgspec.json.schema_components(type_, ref_template="#/$defs/{name}")
+    return {**head, "anyOf": list(schemas), "$defs": definitions}
+
+
+def parse(
+    content: bytes,
+    source: str,
+    type_: type[T],
+    *,
+    format: str,
+    version: int,
+    noun: str,
+    error: type[DocumentError] = DocumentError,
+) -> T:
+    """A document of this format, checked against its type.
+
+    Args:
+        content: The bytes of the file.
+        source: What to call the file in an error.
+        type_: The type of the whole document.
+        format: What it should say of itself.
+        version: Which version of that this package reads.
+        noun: What such a document is called.
+        error: What to raise.
+
+    Raises:
+        DocumentError: It cannot be used; the text names `source` and the JSON path.
+    """
+    try:
+        header: Any = msgspec.json.decode(content)
+    except msgspec.DecodeError as wrong:
+        raise error(f"{source}: not JSON: {wrong}") from None
+    except RecursionError:
+        raise error(f"{source}: not {_a(noun)}: nested too deeply") from None
+    if not isinstance(header, dict) or header.get("format") != format:
+        raise error(f'{source}: at $.format: not {_a(noun)}; it should say "{format}"')
+    said = header.get("format_version")
+    if said != version or isinstance(said, bool):
+        raise error(
+            f"{source}: at $.format_version: version {said!r}, but this suite reads version "
+            f"{version}; install the suite that the {noun} was made for"
+        )
+    return convert(header, source, type_, error=error)
+
+
+def convert(
+    data: object, source: str, type_: type[T], *, error: type[DocumentError] = DocumentError
+) -> T:
+    """Data that was parsed already, as the type has it. Raises `error`, with the JSON path."""
+    try:
+        return msgspec.convert(data, type_, strict=True)
+    except msgspec.ValidationError as wrong:
+        reason, _, path = str(wrong).partition(" - at ")
+        raise error(f"{source}: at {path.strip('`') or '$'}: {reason}") from None
+
+
+def read(path: Path, *, error: type[DocumentError] = DocumentError) -> bytes:
+    """The bytes of a file. Raises `error`."""
+    try:
+        return path.read_bytes()
+    except OSError as wrong:
+        raise error(f"{path}: {wrong.strerror}") from None
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+# --- ids ---------------------------------------------------------------------------------------
+
+
+def content_id(name: str, content: object) -> str:
+    """A stable id: the name, and eight hex digits of the content."""
+    written = msgspec.json.encode(content, order="deterministic")
+    return f"{name}-{hashlib.sha256(written).hexdigest()[:8]}"
+
+
+def slug(identity: str) -> str:
+    """The readable part of an id."""
+    return re.sub(r"-[0-9a-f]{8}$", "", identity)

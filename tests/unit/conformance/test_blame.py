@@ -1,0 +1,113 @@
+"""Which clause a wrong answer or a wrong state is laid to: each kind of difference is heeded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mmcache import EncoderCacheManager
+from mmcache_conformance.exhaust.search import exhaust
+from mmcache_conformance.exhaust.world import Scope
+from mmcache_conformance.oracle.blame import blamed
+from mmcache_conformance.oracle.systems import specified
+from mmcache_conformance.verdicts.model import Difference, Value
+from mmcache_vectors.manager import (
+    Allocate,
+    Call,
+    FreeEncoderInput,
+    GetFreedMmHashes,
+    Item,
+    Manager,
+    Parameters,
+    Request,
+)
+
+WORLD = Parameters(3, (Request("r1", (Item("A", 1), Item("B", 2))),))
+ALLOCATED = (Allocate("r1", 0),)
+RELEASED = (*ALLOCATED, FreeEncoderInput("r1", 0))
+
+
+def blame(
+    calls: tuple[Call, ...], *seen: tuple[str, Value], kind: Manager = "encoder_cache"
+) -> set[str]:
+    differences = (Difference(what, None, got) for what, got in seen)
+    return set(blamed(specified(kind), WORLD, calls, differences))
+
+
+def test_nothing_is_laid_to_what_is_as_specified() -> None:
+    assert blame(ALLOCATED) == blame(RELEASED) == blame(()) == set()
+
+
+@pytest.mark.parametrize(
+    ("calls", "what", "got", "clauses"),
+    [
+        (ALLOCATED, "num_free_slots", 3, "L3"),
+        (ALLOCATED, "num_freeable_slots", 3, "L4"),
+        (ALLOCATED, "cached", {}, "L3"),
+        (ALLOCATED, "cached", {"A": ("r1",), "B": ("r1",)}, "L3"),
+        (ALLOCATED, "cached", {"A": ()}, "L5"),
+        (ALLOCATED, "cached", {"A": ()}, "L8"),
+        (RELEASED, "cached", {"A": ("r1",)}, "L5"),
+        (ALLOCATED, "freeable", ("A",), "L5"),
+        (RELEASED, "freeable", (), "L5"),
+        (RELEASED, "freeable", ("A", "B"), "L4"),
+        # Of a position that is held, L8 or, by the record of an observer, L12.
+        (ALLOCATED, "held", {"r1": (0, 1)}, "L8 L12"),
+    ],
+)
+def test_a_wrong_state_names_its_clause(
+    calls: tuple[Call, ...], what: str, got: Value, clauses: str
+) -> None:
+    assert blame(calls, (what, got)) & set(clauses.split())
+
+
+def test_a_wrong_state_of_encoder_decoder_models_names_its_clause() -> None:
+    assert blame(ALLOCATED, ("num_free_slots", 3), kind="encoder_decoder") == {"E1"}
+
+
+def test_answer_and_state_are_both_heeded() -> None:
+    calls = (*RELEASED, GetFreedMmHashes())
+    assert blame(calls, ("returns", ("A",))) == {"L1", "L2"}
+    assert blame(calls, ("returns", ("A",)), ("num_free_slots", 0)) >= {"L1", "L2", "L3"}
+
+
+def test_of_an_exception_or_an_answer_of_another_type_nothing_is_said() -> None:
+    assert blame(ALLOCATED, ("error", "LookupError")) == set()
+    assert blame((*ALLOCATED, GetFreedMmHashes()), ("returns", "a text")) == set()
+
+
+# --- the public way: the state of a manager ----------------------------------------------------
+
+
+class Uncharged(EncoderCacheManager):
+    """Answers as it should at first, and forgets to count what it has allocated."""
+
+    def allocate(self, request: Any, input_id: int) -> None:
+        free = self.num_free_slots
+        super().allocate(request, input_id)
+        self.num_free_slots = free
+
+
+class ForgetsTheReference(EncoderCacheManager):
+    def allocate(self, request: Any, input_id: int) -> None:
+        super().allocate(request, input_id)
+        self.cached[request.mm_features[input_id].identifier] = set()
+
+
+class FreeableTooEarly(EncoderCacheManager):
+    def allocate(self, request: Any, input_id: int) -> None:
+        super().allocate(request, input_id)
+        mm_hash = request.mm_features[input_id].identifier
+        self.freeable[mm_hash] = request.get_num_encoder_embeds(input_id)
+
+
+@pytest.mark.parametrize(
+    ("cls", "clause"), [(Uncharged, "L3"), (ForgetsTheReference, "L8"), (FreeableTooEarly, "L5")]
+)
+def test_exhaust_names_the_clause_of_a_wrong_state(cls: type, clause: str) -> None:
+    scope = Scope(hashes=2, requests=1, inputs=2, capacity=3)
+    found = exhaust(f"{__name__}:{cls.__name__}", scope, processes=1, max_states=10**4)
+    assert found.disagreement is not None
+    assert "returns" not in {d.what for d in found.disagreement.differences}
+    assert clause in found.disagreement.clauses
