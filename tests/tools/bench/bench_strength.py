@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import sys
 import tempfile
@@ -29,11 +28,11 @@ from mmcache_conformance.logs.record import Recorder, record_class
 CAPACITY = 40_000
 
 
-def bench_exhaust(target: str, processes: int) -> None:
-    found = exhaust(target, Scope(), processes=processes, max_states=10**6)
+def bench_exhaust(target: str) -> None:
+    found = exhaust(target, Scope(), max_states=10**6)
     verdict = "differs" if found.disagreement else "complete"
     print(
-        f"exhaust {target}, {processes} processes: {found.pairs:,} states, "
+        f"exhaust {target}: {found.pairs:,} states, "
         f"{found.transitions:,} calls, {found.seconds:.2f} s, {verdict}"
     )
 
@@ -92,8 +91,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=200_000)
     options = parser.parse_args()
     for target in options.target or ["reference"]:
-        for processes in sorted({1, os.cpu_count() or 1}):
-            bench_exhaust(target, processes)
+        bench_exhaust(target)
     bench_recorder()
     bench_check(options.events)
 

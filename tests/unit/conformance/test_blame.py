@@ -107,7 +107,7 @@ class FreeableTooEarly(EncoderCacheManager):
 )
 def test_exhaust_names_the_clause_of_a_wrong_state(cls: type, clause: str) -> None:
     scope = Scope(hashes=2, requests=1, inputs=2, capacity=3)
-    found = exhaust(f"{__name__}:{cls.__name__}", scope, processes=1, max_states=10**4)
+    found = exhaust(f"{__name__}:{cls.__name__}", scope, max_states=10**4)
     assert found.disagreement is not None
     assert "returns" not in {d.what for d in found.disagreement.differences}
     assert clause in found.disagreement.clauses

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections import deque
+from dataclasses import dataclass, field
 
+import jsonschema
 import msgspec
 import pytest
 from click.testing import CliRunner
 
 from mmcache import EncoderCacheManager
 from mmcache_conformance.cli import cli
+from mmcache_conformance.exhaust.report import ExhaustReport
 from mmcache_conformance.exhaust.search import exhaust
 from mmcache_conformance.exhaust.world import Scope, alphabet, parameters_of_scope
 from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.interpreter import Interpreter
 from mmcache_spec.oracle import observe, spec_calls, world_of
+from mmcache_vectors.document import schema_of
 from tests.known_bad.historic import ENCODER_DECODERS, LEDGERS
 
 SMALL = Scope(hashes=2, requests=2, inputs=2, capacity=3)
@@ -22,8 +28,8 @@ SMALL_ENCODER_DECODER = Scope("encoder_decoder", hashes=2, requests=2, inputs=2,
 SCOPES = pytest.mark.parametrize("scope", [SMALL, SMALL_ENCODER_DECODER], ids=lambda s: s.manager)
 
 
-def search(target, scope, processes=1, max_states=10**6):
-    return exhaust(target, scope, processes=processes, max_states=max_states)
+def search(target, scope, max_states=10**6):
+    return exhaust(target, scope, max_states=max_states)
 
 
 def states_by_the_interpreter(scope):
@@ -52,9 +58,8 @@ def states_by_the_interpreter(scope):
 
 
 @SCOPES
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_right_manager_is_right_in_every_state(scope, processes):
-    found = search("reference", scope, processes)
+def test_a_right_manager_is_right_in_every_state(scope):
+    found = search("reference", scope)
     assert found.disagreement is None
     assert not found.bounded
     assert not found.opaque
@@ -75,10 +80,9 @@ def test_a_defect_of_history_is_found(cls):
         hashes=2, requests=2, inputs=3, capacity=2, sizes=(1, 2),
     )  # fmt: skip
     target = f"{',' if encoder_decoder else ''}{cls.__module__}:{cls.__name__}"
-    one, two = search(target, scope), search(target, scope, processes=2)
-    assert one.disagreement is not None
-    assert two.disagreement is not None
-    assert len(one.disagreement.calls) == len(two.disagreement.calls) <= 6
+    found = search(target, scope)
+    assert found.disagreement is not None
+    assert len(found.disagreement.calls) <= 6
 
 
 def test_the_unfiltered_report_needs_five_calls():
@@ -113,9 +117,48 @@ class Raises(EncoderCacheManager):
 
 
 class ComesAndGoes(EncoderCacheManager):
+    """An attribute comes with the first `free`; with "box", one that cannot be taken apart."""
+
+    box = False
+
     def free(self, request):
         super().free(request)
-        self.freed_once = True
+        self.freed_once = Box(1) if self.box else True
+
+
+class TurnsOpaque(ComesAndGoes):
+    box = True
+
+
+@dataclass
+class Entry:
+    mm_hash: str
+    users: list[str] = field(default_factory=list)
+
+
+class KeepsEntries(EncoderCacheManager):
+    """Two tables of the same entries, as a list of the least recently used has them."""
+
+    def reset(self):
+        super().reset()
+        self.entries = {}
+        self.recent = deque()
+
+    def allocate(self, request, input_id):
+        super().allocate(request, input_id)
+        mm_hash = request.mm_features[input_id].identifier
+        if mm_hash not in self.entries:
+            self.entries[mm_hash] = Entry(mm_hash)
+            self.recent.append(self.entries[mm_hash])
+        self.entries[mm_hash].users = sorted({*self.entries[mm_hash].users, request.request_id})
+
+    def get_freed_mm_hashes(self):
+        for entry in [e for e in self.recent if e.mm_hash not in self.cached]:
+            del self.entries[entry.mm_hash]
+            self.recent.remove(entry)
+        for entry in self.recent:
+            assert self.entries[entry.mm_hash] is entry, "a copy has made two of one"
+        return super().get_freed_mm_hashes()
 
 
 class GrowsAContainer(EncoderCacheManager):
@@ -132,7 +175,7 @@ class GrowsAContainer(EncoderCacheManager):
 
 
 def test_an_object_with_other_things_in_it_is_copied_the_slow_way():
-    found = search(f"{__name__}:KeepsABox", SMALL, processes=2)
+    found = search(f"{__name__}:KeepsABox", SMALL)
     assert found.opaque
     assert found.disagreement is None
     assert found.spec_states == found.spec_states_expected == found.pairs
@@ -145,6 +188,20 @@ def test_a_state_that_changes_its_shape_is_followed():
     assert found.pairs > found.spec_states == found.spec_states_expected
 
 
+def test_dataclasses_may_be_in_the_state_and_stay_one_where_they_are_one():
+    found = search(f"{__name__}:KeepsEntries", SMALL)
+    assert found.disagreement is None
+    assert not found.opaque
+    assert found.pairs > found.spec_states == found.spec_states_expected
+
+
+@pytest.mark.parametrize(("cls", "opaque"), [("ComesAndGoes", False), ("TurnsOpaque", True)])
+def test_attributes_may_come_and_go(cls, opaque):
+    found = search(f"{__name__}:{cls}", SMALL)
+    assert (found.disagreement, found.opaque) == (None, opaque)
+    assert found.exit_code == 0
+
+
 def test_an_exception_is_a_difference():
     wrong = search(f"{__name__}:Raises", SMALL).disagreement
     assert wrong is not None
@@ -155,7 +212,7 @@ def test_an_exception_is_a_difference():
 
 # --- the command -------------------------------------------------------------------------------
 
-ARGUMENTS = ["--hashes", "2", "--inputs", "2", "--capacity", "3", "--processes", "1"]
+ARGUMENTS = ["--hashes", "2", "--inputs", "2", "--capacity", "3"]
 
 
 def run(*arguments):
@@ -178,9 +235,23 @@ def test_the_command_tells_the_shortest_way_to_a_difference():
 def test_json():
     done = run("reference", *ARGUMENTS, "--json")
     assert done.exit_code == 0
-    found = json.loads(done.output)
+    told = json.loads(done.output)
+    jsonschema.Draft202012Validator(schema_of(ExhaustReport, "exhaust")).validate(told)
+    (found,) = told["scopes"]
     assert found["spec_states"] == found["spec_states_expected"]
     assert msgspec.convert(found["scope"], Scope) == SMALL
+
+
+def test_several_scopes_in_several_processes():
+    """In the order asked for, and the same as one by one; the worst of them counts."""
+    wrong = f"{LEDGERS[0].__module__}:UnfilteredReport"
+    done = run(wrong, *ARGUMENTS, "--capacity", "0", "--jobs", "2", "--json")
+    assert done.exit_code == 1
+    scopes = json.loads(done.output)["scopes"]
+    assert [found["scope"]["capacity"] for found in scopes] == [3, 0]
+    assert [found["disagreement"] is None for found in scopes] == [False, True]
+    alone = search(wrong, Scope(hashes=2, requests=2, inputs=2, capacity=0))
+    assert scopes[1]["pairs"] == alone.pairs
 
 
 @pytest.mark.parametrize(
@@ -191,12 +262,13 @@ def test_json():
         (["reference", "--sizes", "x,y"], 2, "give 2 sizes"),
         (["no such target"], 2, "does not name a target"),
         (["nowhere:Class"], 3, "could not be exhausted"),
+        (["reference", "--cluster", "nowhere"], 3, "needs Dask"),
         ([f"{__name__}:Box"], 3, "could not be exhausted"),
-        ([f"{__name__}:ComesAndGoes"], 3, "freed_once"),
         ([f"{__name__}:KeepsABox,", "--encoder-decoder"], 3, "no encoder_decoder manager"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_searched_is_said(arguments, code, says):
+def test_what_cannot_be_searched_is_said(monkeypatch, arguments, code, says):
+    monkeypatch.setitem(sys.modules, "distributed", None)
     done = run(*arguments, *ARGUMENTS)
     assert (done.exit_code, "Traceback" in done.output) == (code, False)
     assert says in done.output
