@@ -210,11 +210,11 @@ def lemmas(obligation: Obligation) -> Iterator[Term]:
 
 
 def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
-    if not _speaks_of_amounts(obligation):
-        return []
-    claimed = [i.formula for i in obligation.system.invariants]
-    sources = [conjunct, *_equations(obligation, conjunct), *claimed]
-    found = [lemma.formula for lemma in measure_instances(sources)]
+    found: list[Term] = []
+    if _speaks_of_amounts(obligation):
+        claimed = [i.formula for i in obligation.system.invariants]
+        sources = [conjunct, *_equations(obligation, conjunct), *claimed]
+        found += [lemma.formula for lemma in measure_instances(sources)]
     if obligation.action is not None:
         given = obligation.action.lemmas.get(obligation.claim.name, ())
         found += [lemma.formula for lemma in given]

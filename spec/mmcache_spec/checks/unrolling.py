@@ -72,13 +72,14 @@ class Unrolling:
     def _declare_world(self) -> None:
         finite, scope = self.finite, self.scope
         finite.declare(self.system.constants, self.system.functions)
-        for name, values in scope.fixed.items():
+        known = {name: values for name, values in scope.fixed.items() if name in finite.functions}
+        for name, values in known.items():
             for element, value in values.items():
                 finite.functions[name][element] = value if isinstance(value, int) else {value: True}
         for name, least in scope.at_least.items():
             if name in finite.constants:
                 self._assume(finite.constants[name] >= least)
-            else:
+            elif name in finite.functions:
                 self._assume(*(value >= least for value in finite.functions[name].values()))
         for axiom in self.system.axioms:
             self._assume(finite(axiom.formula, Names()))
