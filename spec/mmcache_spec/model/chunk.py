@@ -1,0 +1,256 @@
+"""How many tokens of a request one pass computes: the caps on a chunk, in tokens.
+
+A request is a row of tokens; an item lies on some of them. A chunk starts where the last one ended,
+or where a prefix hit ends, and may be as long as the token budget. Two caps are **limits**: the
+budget, and the room for the embeddings of the items that the chunk reaches. The others are
+**wishes**: to end at a block boundary (`alignment`), not to split an item (`items`, vLLM's
+`disable_chunked_mm_input`), and not to end so close to the end of the prompt that the drafter has
+fewer tokens left than it reads ahead (the reserve). The encoder looks `lookahead` tokens further
+than the chunk, since the drafter reads them.
+
+Where the wishes leave nothing of a whole budget, a wish must give way: nothing will be different
+in the next pass. That, and nothing else, is what the livelocks of real schedulers have in common.
+Read after vLLM 0.33.0, `v1/core/sched/scheduler.py`: `_mamba_block_aligned_split`,
+`_try_schedule_encoder_inputs` and `_reserve_prefill_lookahead`, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ..kernel.system import Axiom
+from ..kernel.terms import (
+    INT,
+    Term,
+    all_of,
+    any_of,
+    constant,
+    exists,
+    forall,
+    function,
+    ite,
+    largest,
+    number,
+    parameter,
+    setof,
+    total,
+)
+from .world import HASH, INPUT, REQUEST, capacity, hash_of, owner, size
+
+__all__ = [
+    "TOKENS",
+    "Caps",
+    "Chunk",
+    "chunk",
+    "ends_at",
+    "length",
+    "lookahead",
+    "offset",
+    "prompt",
+    "token_budget",
+    "encoder_budget",
+    "whole_budget",
+]
+
+# --- the world, in tokens ----------------------------------------------------------------------
+
+offset = function("offset", INPUT, INT)
+"""The first token of an item."""
+length = function("length", INPUT, INT)
+"""How many tokens it lies on."""
+prompt = function("prompt", REQUEST, INT)
+"""How many tokens a request has to compute."""
+
+token_budget = constant("token_budget", INT)
+"""Tokens that one pass may compute (`max_num_batched_tokens`)."""
+encoder_budget = constant("encoder_budget", INT)
+"""Embeddings that one pass may encode."""
+lookahead = constant("lookahead", INT)
+"""Tokens that the drafter reads ahead (`num_prefill_lookahead`)."""
+
+
+def ends_at(i: Term) -> Term:
+    """The token after the last of an item."""
+    return offset(i) + length(i)
+
+
+def _apart(i: Term, j: Term) -> Term:
+    return any_of(i == j, ends_at(i) <= offset(j), ends_at(j) <= offset(i))
+
+
+TOKENS = (
+    Axiom("a_pass_may_compute_a_token", token_budget >= 1),
+    Axiom("the_drafter_reads_ahead_or_not", lookahead >= 0),
+    Axiom("a_prompt_has_a_token", forall(REQUEST, lambda r: prompt(r) >= 1)),
+    Axiom(
+        "an_item_lies_within_its_prompt",
+        forall(
+            INPUT,
+            lambda i: all_of(offset(i) >= 0, length(i) >= 1, ends_at(i) <= prompt(owner(i))),
+        ),
+    ),
+    Axiom(
+        "items_of_a_request_lie_apart",
+        forall(INPUT, INPUT, lambda i, j: (owner(i) == owner(j)).implies(_apart(i, j))),
+    ),
+    Axiom(
+        "every_item_could_be_served_alone",
+        forall(HASH, lambda h: all_of(size(h) <= capacity, size(h) <= encoder_budget)),
+    ),
+)
+
+# --- the caps ----------------------------------------------------------------------------------
+
+stop = parameter("stop", INT)
+"""The block boundary at which the alignment wants the chunk to end: any, within the budget."""
+budget = parameter("budget", INT)
+"""The tokens that the pass still has."""
+compute = parameter("compute", INT)
+"""The embeddings that the encoder may still compute in this pass."""
+
+whole_budget = (budget == token_budget) & (compute == encoder_budget)
+"""Nobody has had anything of this pass yet."""
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Which caps there are, and what a wish does that cannot be had. The first value is right."""
+
+    alignment: Literal["before_room", "none", "after_room"] = "before_room"
+    """When the chunk is made to end at a block boundary: before or after it is cut for room."""
+    items: Literal["whole", "chunked"] = "whole"
+    """Whether the end of a chunk may lie within an item."""
+    wishes: Literal["give_way", "stand"] = "give_way"
+    """What becomes of the wishes where they leave nothing of a whole budget."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What one request gets: the parts of a decision, as terms."""
+
+    tokens: Term
+    """How many tokens it computes; 0 where it gets none."""
+    guard: dict[str, Term]
+    """What is true of the budgets and the boundary."""
+    takes: Callable[[Term], Term]
+    """Of an input: whether this decision hits or allocates it."""
+    needed: Callable[[Term], Term]
+    """Of an input: the hashes for which there must be room if it is taken."""
+    new: Callable[[Term], Term]
+    """Of an input: the hashes that must be encoded if it is taken."""
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A chunk from `start`, and the end of the window of items that can be had."""
+
+    end: Term
+    window: Term
+
+
+def chunk(caps: Caps, request: Term, start: Term, pinned: Term, cached: Term) -> Chunk:
+    """The chunk of a request that starts at a token, as `caps` have it.
+
+    Args:
+        caps: The design.
+        request: Who is asked.
+        start: The first token to compute.
+        pinned: The hashes that somebody needs and that cannot be evicted.
+        cached: The hashes that need not be encoded.
+    """
+
+    def ahead(i: Term) -> Term:
+        return all_of(owner(i) == request, start < ends_at(i))
+
+    def until(i: Term, k: Term) -> Term:
+        """The hash of this item, or of one of the request before it."""
+        return exists(INPUT, lambda j: all_of(ahead(j), offset(j) <= offset(i), hash_of(j) == k))
+
+    def needed(i: Term) -> Term:
+        return setof(HASH, lambda k: pinned.has(k) | until(i, k))
+
+    def new(i: Term) -> Term:
+        return setof(HASH, lambda k: ~cached.has(k) & until(i, k))
+
+    def fits(i: Term) -> Term:
+        """There is, or eviction makes, room for this item and those of the request before it."""
+        return all_of(total(needed(i), size) <= capacity, total(new(i), size) <= compute)
+
+    farthest = _least(prompt(request), start + budget)
+    limits = _for_room(start, farthest, ahead, fits)
+    aligned = stop if caps.alignment == "before_room" else farthest
+    wished = _with_wishes(caps, request, start, aligned, ahead, fits)
+    tokens_wished = wished.end - start
+    if caps.wishes == "give_way":
+        gives_way = whole_budget & ~(tokens_wished > 0)
+        end = ite(gives_way, limits.end, wished.end)
+        window = ite(gives_way, limits.window, wished.window)
+    else:
+        end, window = wished.end, wished.window
+    boundary = {"boundary": all_of(start <= stop, stop <= farthest, whole_budget.implies(start < stop))}
+    return Chunk(
+        tokens=end - start,
+        guard={
+            "budgets": all_of(
+                number(1) <= budget,
+                budget <= token_budget,
+                number(0) <= compute,
+                compute <= encoder_budget,
+            ),
+            **({} if caps.alignment == "none" else boundary),
+        },
+        takes=lambda i: ahead(i) & (offset(i) < window),
+        needed=needed,
+        new=new,
+    )
+
+
+def _for_room(
+    start: Term, end: Term, ahead: Callable[[Term], Term], fits: Callable[[Term], Term]
+) -> _Cut:
+    """Cut before the first item in reach that cannot be had."""
+    window = _first(end + lookahead, lambda i: ahead(i) & ~fits(i))
+    return _Cut(_most(start, _least(end, window)), window)
+
+
+def _with_wishes(
+    caps: Caps,
+    request: Term,
+    start: Term,
+    end: Term,
+    ahead: Callable[[Term], Term],
+    fits: Callable[[Term], Term],
+) -> _Cut:
+    """The same with the wishes, in the order of vLLM."""
+
+    def split(i: Term) -> Term:
+        if caps.items == "chunked":
+            return any_of()
+        return all_of(start <= offset(i), end < ends_at(i))
+
+    reach = end + lookahead
+    window = _first(reach, lambda i: ahead(i) & any_of(split(i), ~fits(i)))
+    at_the_cut = exists(INPUT, lambda i: all_of(ahead(i), offset(i) == window, split(i)))
+    rolled_back = all_of(window < reach, at_the_cut)
+    cut = _most(start, ite(rolled_back, window - lookahead, _least(end, window)))
+    if caps.alignment == "after_room":
+        cut = ite(cut == prompt(request), cut, ite(stop <= cut, stop, start))
+    left = prompt(request) - cut
+    kept = ite((left > 0) & (left < lookahead), _most(start, prompt(request) - lookahead), cut)
+    return _Cut(kept, window)
+
+
+def _first(reach: Term, where: Callable[[Term], Term]) -> Term:
+    """The least offset below `reach` of an input like this; `reach` where there is none."""
+    inside: Callable[[Term], Term] = lambda i: where(i) & (offset(i) < reach)  # noqa: E731
+    return reach - largest(INPUT, inside, lambda i: reach - offset(i))
+
+
+def _least(a: Term, b: Term) -> Term:
+    return ite(a <= b, a, b)
+
+
+def _most(a: Term, b: Term) -> Term:
+    return ite(a <= b, b, a)
