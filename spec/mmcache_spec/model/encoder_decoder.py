@@ -10,7 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..kernel.system import Action, ActionProperty, Axiom, Invariant, TransitionSystem
+from ..kernel.system import (
+    Action,
+    ActionProperty,
+    Axiom,
+    Invariant,
+    Monitor,
+    TransitionSystem,
+)
 from ..kernel.terms import (
     BOOL,
     FALSE,
@@ -52,18 +59,13 @@ allocated = state("allocated", SetSort.of(HASH))
 to_free = state("to_free", SetSort.of(HASH))
 """Allocated before the last report: the worker drops them at the next one."""
 
-this_pass = state("this_pass", SetSort.of(HASH), ghost=True)
-last_pass = state("last_pass", SetSort.of(HASH), ghost=True)
-
-STATE = (outstanding, free_slots, allocated, to_free, this_pass, last_pass)
+STATE = (outstanding, free_slots, allocated, to_free)
 
 INIT = (
     outstanding.becomes(empty(INPUT)),
     free_slots.becomes(capacity),
     allocated.becomes(empty(HASH)),
     to_free.becomes(empty(HASH)),
-    this_pass.becomes(empty(HASH)),
-    last_pass.becomes(empty(HASH)),
 )
 
 
@@ -117,7 +119,6 @@ def allocate() -> Action:
             outstanding.becomes(outstanding.insert(i)),
             free_slots.becomes(free_slots - embeds(i)),
             allocated.becomes(allocated.insert(hash_of(i))),
-            this_pass.becomes(this_pass.insert(hash_of(i))),
         ),
     )
 
@@ -157,8 +158,6 @@ def get_freed_mm_hashes(design: EncoderDecoderDesign) -> Action:
         effect=(
             to_free.becomes(empty(HASH) if at_once else allocated),
             allocated.becomes(empty(HASH)),
-            last_pass.becomes(this_pass),
-            this_pass.becomes(empty(HASH)),
         ),
         returns=allocated if at_once else to_free,
     )
@@ -166,6 +165,34 @@ def get_freed_mm_hashes(design: EncoderDecoderDesign) -> Action:
 
 def reset() -> Action:
     return Action("reset", effect=INIT)
+
+
+# --- the record ---------------------------------------------------------------------------------
+
+this_pass = state("this_pass", SetSort.of(HASH), ghost=True)
+"""The hashes that were allocated since the last report."""
+last_pass = state("last_pass", SetSort.of(HASH), ghost=True)
+"""The hashes that were allocated between the last two reports."""
+
+RECORD = (
+    Monitor(
+        this_pass,
+        empty(HASH),
+        {
+            "allocate": this_pass.insert(hash_of(i)),
+            "get_freed_mm_hashes": empty(HASH),
+            "reset": empty(HASH),
+        },
+    ),
+    Monitor(
+        last_pass,
+        empty(HASH),
+        {"get_freed_mm_hashes": this_pass, "reset": empty(HASH)},
+    ),
+)
+
+OBSERVABLES: dict[str, Term] = {"charged": outstanding, "free_slots": free_slots}
+"""What can be seen of the ledger."""
 
 
 # --- the claims --------------------------------------------------------------------------------
@@ -241,4 +268,6 @@ def encoder_decoder(design: EncoderDecoderDesign = EncoderDecoderDesign()) -> Tr
         invariants=INVARIANTS,
         action_properties=CALL_CLAIMS,
         pass_start=allocated.is_empty() & this_pass.is_empty(),
+        monitors=RECORD,
+        observables=OBSERVABLES,
     )

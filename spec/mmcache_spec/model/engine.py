@@ -82,7 +82,7 @@ unconfirmed = state("unconfirmed", SetSort.of(INPUT))
 PASS = (current, tentative, window, scheduled, encodes, loads, to_gather)
 
 STATE = (
-    *(v for v in lg.STATE if v.name != "worker"),
+    *lg.STATE,
     running,
     in_pass,
     *PASS,
@@ -99,7 +99,7 @@ def _emptied(variable: Symbol) -> tuple[Symbol, Term]:
 
 
 INIT = (
-    *(line for line in lg.INIT if line[0].name != "worker"),
+    *lg.INIT,
     in_pass.becomes(FALSE),
     *(_emptied(v) for v in (running, *PASS, worker, payload, known, unconfirmed)),
 )
@@ -154,8 +154,8 @@ def _may_consider(request: Term) -> dict[str, Term]:
 
 
 def _calling(call: Action, *lines: tuple[Symbol, Term]) -> tuple[tuple[Symbol, Term], ...]:
-    """The effect of a ledger call, and some lines more; the worker has its own life here."""
-    replaced = {"worker", *(variable.name for variable, _ in lines)}
+    """The effect of a ledger call, and some lines more, which go before it."""
+    replaced = {variable.name for variable, _ in lines}
     kept = (line for line in call.effect if line[0].name not in replaced)
     return (*kept, *lines)
 
@@ -719,4 +719,6 @@ def engine(design: EngineDesign = EngineDesign()) -> TransitionSystem:
             _duty("commit_load", lg.allocate()),
         ),
         pass_start=~in_pass,
+        monitors=(lg.evictions("admit", "dispatch", "reset"),),
+        observables={"cached": cached},
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..kernel.lemmas import for_every, has_greatest, has_least, monotone
-from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
+from ..kernel.system import Action, ActionProperty, Invariant, Monitor, TransitionSystem
 from ..kernel.terms import (
     BOOL,
     INT,
@@ -54,11 +54,6 @@ freed = state("freed", SetSort.of(HASH))
 free_slots = state("free_slots", INT)
 freeable_slots = state("freeable_slots", INT)
 
-evicted = state("evicted", SetSort.of(HASH), ghost=True)
-"""The hashes that were really evicted since the last report."""
-worker = state("worker", SetSort.of(HASH), ghost=True)
-"""What an obedient worker holds: it encodes what is allocated and drops what is reported."""
-
 STATE = (
     cached,
     references,
@@ -69,8 +64,6 @@ STATE = (
     freed,
     free_slots,
     freeable_slots,
-    evicted,
-    worker,
 )
 
 INIT = (
@@ -83,8 +76,6 @@ INIT = (
     freed.becomes(empty(HASH)),
     free_slots.becomes(capacity),
     freeable_slots.becomes(capacity),
-    evicted.becomes(empty(HASH)),
-    worker.becomes(empty(HASH)),
 )
 
 
@@ -186,7 +177,6 @@ def can_allocate(design: LedgerDesign, pending: Term = pending) -> Action:
             freeable.becomes(freeable.minus(gone)),
             freed.becomes(freed.union(gone)),
             free_slots.becomes(free_slots + total(gone, size)),
-            evicted.becomes(evicted.union(gone)),
         ),
         returns=admitted,
         lemmas={
@@ -215,7 +205,6 @@ def allocate() -> Action:
             held.becomes(held.insert(i)),
             free_slots.becomes(free_slots - size(h)),
             freeable_slots.becomes(freeable_slots - size(h)),
-            worker.becomes(worker.insert(h)),
         ),
     )
 
@@ -307,11 +296,7 @@ def get_freed_mm_hashes(design: LedgerDesign) -> Action:
     told = {"unfiltered": freed, "nothing": empty(HASH)}.get(design.report, freed.minus(cached))
     return Action(
         "get_freed_mm_hashes",
-        effect=(
-            freed.becomes(freed if design.report == "not_cleared" else empty(HASH)),
-            evicted.becomes(empty(HASH)),
-            worker.becomes(worker.minus(told)),
-        ),
+        effect=(freed.becomes(freed if design.report == "not_cleared" else empty(HASH)),),
         returns=told,
     )
 
@@ -321,6 +306,56 @@ def reset(design: LedgerDesign) -> Action:
     kept = (held.becomes(held),) if design.reset == "keeps_references" else ()
     emptied = tuple(line for line in INIT if line[0].name not in {v.name for v, _ in kept})
     return Action("reset", effect=(*emptied, *kept))
+
+
+# --- the record ---------------------------------------------------------------------------------
+
+told = result(SetSort.of(HASH))
+
+evicted = state("evicted", SetSort.of(HASH), ghost=True)
+"""The hashes that were seen to leave the cache since the last report."""
+worker = state("worker", SetSort.of(HASH), ghost=True)
+"""What an obedient worker holds: it encodes what is allocated and drops what is reported."""
+
+
+def evictions(admits: str, reports: str, resets: str) -> Monitor:
+    """What is owed to the worker, by the names of the actions that admit, report and reset."""
+    return Monitor(
+        evicted,
+        empty(HASH),
+        {
+            admits: evicted.union(cached.minus(cached.next)),
+            reports: empty(HASH),
+            resets: empty(HASH),
+        },
+    )
+
+
+RECORD = (
+    evictions("can_allocate", "get_freed_mm_hashes", "reset"),
+    Monitor(
+        worker,
+        empty(HASH),
+        {
+            "allocate": worker.insert(h),
+            "get_freed_mm_hashes": worker.minus(told),
+            "reset": empty(HASH),
+        },
+    ),
+)
+
+OBSERVABLES: dict[str, Term] = {
+    "cached": cached,
+    "references": references,
+    "held": held,
+    "freeable": freeable,
+    "age": setof(
+        HASH, HASH, lambda g, k: all_of(freeable.has(g), freeable.has(k), since[g] < since[k])
+    ),
+    "free_slots": free_slots,
+    "freeable_slots": freeable_slots,
+}
+"""What can be seen of a ledger. Of time, only the order in which the freeable hashes came."""
 
 
 # --- the claims --------------------------------------------------------------------------------
@@ -415,9 +450,6 @@ def _initial_again() -> Term:
     empties = (cached, references, held, freeable, freed)
     slots = (free_slots.next == capacity) & (freeable_slots.next == capacity)
     return all_of(*(v.next.is_empty() for v in empties), slots)
-
-
-told = result(SetSort.of(HASH))
 
 
 def report_claims(action: str) -> tuple[ActionProperty, ...]:
@@ -518,4 +550,6 @@ def ledger(design: LedgerDesign = LedgerDesign()) -> TransitionSystem:
         invariants=(*STATE_CLAIMS, *STRENGTHENING),
         action_properties=CALL_CLAIMS,
         pass_start=freed.is_empty() & evicted.is_empty(),
+        monitors=RECORD,
+        observables=OBSERVABLES,
     )
