@@ -81,6 +81,7 @@ class CompiledSystem:
         for guard in action.guard.values():
             code.lines.append(f"if not {code.value(guard, {})}: return None")
         answer = None if action.returns is None else code.value(action.returns, {})
+        code.answer = answer
         if isinstance(answer, _Code) and action.returns is not None and action.returns.sort == BOOL:
             answer = _Code(f"bool({answer})")
         updates = action.updates
@@ -146,6 +147,8 @@ class _Emitter:
         self._known: dict[tuple[int, tuple[Any, ...]], _Value] = {}
         self._names = 0
         self.lines: list[str] = []
+        self.answer: _Value = None
+        """The value that the call returns, once it is known."""
 
     def function(
         self, answer: _Value, after: Iterable[_Value], integers: Iterable[str]
@@ -203,6 +206,8 @@ class _Emitter:
                 return self._of.world.constants[symbol.name]
             case "parameter":
                 return self._arguments[symbol.name]
+            case "result":
+                return self.answer
             case "state":
                 return self._state(symbol)
         raise TypeError(f"a call cannot read {symbol.role} {symbol.name}")

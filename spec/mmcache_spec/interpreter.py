@@ -79,6 +79,7 @@ class Interpreter:
             return Step(call, refused, None, state, state)
         returns = action.returns
         answer = None if returns is None else self._value(returns, scope, {})
+        scope = _Scope(state, {}, call.arguments, answer)
         after = dict(state)
         for name, term in action.updates.items():
             after[name] = self._value(term, scope, {})

@@ -111,6 +111,8 @@ class Unrolling:
                 for p in action.parameters
             }
             names = Names(before=before, arguments=given)
+            if action.returns is not None:
+                names.result = self.finite(action.returns, names)
             occurs = [self.finite(action.enabled, names)]
             updates = action.updates
             for v in self.system.variables:
@@ -118,8 +120,7 @@ class Unrolling:
                 value = before[v.name] if new is None else self.finite(new, names)
                 occurs.append(self.finite.equal(after[v.name], value))
             self._assume(z3.Implies(fire, conjunction(*occurs)))
-            answer = None if action.returns is None else self.finite(action.returns, names)
-            names = meaning[action.name] = Names(before, after, given, answer)
+            names = meaning[action.name] = Names(before, after, given, names.result)
             for prop in self.system.action_properties:
                 if prop.action == action.name:
                     bad = conjunction(fire, negation(self.finite(prop.formula, names)))

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .system import Action, ActionProperty, Invariant, Property
+from .system import Action, ActionProperty, Invariant
 from .terms import (
     BOOL,
     INT,
@@ -30,7 +30,6 @@ from .terms import (
     Term,
     all_of,
     any_of,
-    exists,
     forall,
     replaced,
 )
@@ -58,13 +57,11 @@ class Measure:
             return None
         return forall(self.sort, lambda x: self.at(x) >= 0)
 
-    def falls(self) -> Term:
-        """That the step makes it smaller: no entry greater, and some entry less."""
-        return forall(self.sort, self._does_not_rise_at) & exists(self.sort, self._falls_at)
-
     def does_not_rise(self) -> Term:
         """That the step makes no entry greater."""
-        return forall(self.sort, self._does_not_rise_at)
+        if self._is_set:
+            return forall(self.sort, lambda x: _after(self.at(x)).implies(self.at(x)))
+        return forall(self.sort, lambda x: _after(self.at(x)) <= self.at(x))
 
     def stays(self) -> Term:
         """That the step leaves every entry as it is."""
@@ -74,26 +71,20 @@ class Measure:
     def _is_set(self) -> bool:
         return self.at(Symbol(self.sort, "x", "bound")).sort == BOOL
 
-    def _does_not_rise_at(self, x: Term) -> Term:
-        before, after = self.at(x), _after(self.at(x))
-        return after.implies(before) if self._is_set else after <= before
-
-    def _falls_at(self, x: Term) -> Term:
-        before, after = self.at(x), _after(self.at(x))
-        return before & ~after if self._is_set else after < before
-
 
 @dataclass(frozen=True)
 class Helpful:
-    """The calls that must bring the work down, and why there is always one to make.
+    """Calls that must bring the work down.
 
     Args:
-        action: Its name.
-        when: Of the state and the arguments: the calls that must help.
+        name: Which calls these are; part of the name of the claim.
+        action: What is called.
+        when: Of the state and the arguments, whether the call is one of these.
         witness: For each integer among the parameters a value with which the call may be made; in
             terms of the state and the other parameters.
     """
 
+    name: str
     action: str
     when: Term
     witness: Mapping[str, Term] = field(default_factory=dict)
@@ -108,7 +99,7 @@ class Ranking:
         clause: The id of the clause that it states.
         unfinished: Of the state, whether work is left.
         measures: The work that is left; the first counts most.
-        helpful: The steps that bring it down.
+        helpful: The steps that bring it down. In each unfinished state one of them can be made.
         unfair: By the name of an action, how many of the first measures it leaves alone or brings
             down; the others it may raise. That such steps do not go on for ever without progress
             of those measures is assumed. An action that is not named may raise none.
@@ -118,45 +109,42 @@ class Ranking:
     clause: str
     unfinished: Term
     measures: tuple[Measure, ...]
-    helpful: Helpful
+    helpful: tuple[Helpful, ...]
     unfair: Mapping[str, int] = field(default_factory=dict)
 
-    def invariants(self, actions: Sequence[Action]) -> tuple[Invariant, ...]:
-        """What must be true of every state: nothing below nothing, and somebody to help."""
+    def __post_init__(self) -> None:
+        for helpful in self.helpful:
+            if helpful.action in self.unfair:
+                raise ValueError(f"{self.name}: {helpful.action} is called helpful and unfair")
+
+    def invariants(self, actions: Sequence[Action]) -> tuple[Invariant, Invariant]:
+        """What is true of every state: nothing is below zero, and there is somebody to help."""
         bounds = (m.not_negative() for m in self.measures)
         bounded = all_of(*(b for b in bounds if b is not None))
-        (action,) = (a for a in actions if a.name == self.helpful.action)
-        possible = self.unfinished.implies(self._some_call_helps(action))
+        named = {a.name: a for a in actions}
+        helped = any_of(*(_can_be_made(h, named[h.action]) for h in self.helpful))
         return (
             Invariant(f"{self.name}_is_never_below_zero", bounded, self.clause),
-            Invariant(f"{self.name}_can_be_brought_down", possible, self.clause),
+            Invariant(
+                f"{self.name}_can_be_brought_down", self.unfinished.implies(helped), self.clause
+            ),
         )
 
     def action_properties(self, actions: Sequence[Action]) -> Iterator[ActionProperty]:
-        """What must be true of every call."""
-        helps = self.helpful.when.implies(self._falls(len(self.measures)))
-        yield ActionProperty(
-            f"{self.name}_falls_with_every_helpful_step", self.helpful.action, helps, self.clause
-        )
+        """What is true of every call. A helpful one changes the work, which never rises: it falls.
+
+        Of measures that count less than one that falls, nothing is said.
+        """
+        changes = any_of(*(~m.stays() for m in self.measures))
+        for helpful in self.helpful:
+            name = f"{self.name}_falls_when_{helpful.name}"
+            formula = helpful.when.implies(changes)
+            yield ActionProperty(name, helpful.action, formula, self.clause)
         for action in actions:
             kept = self.unfair.get(action.name, len(self.measures))
             first = "" if kept == len(self.measures) else f"_in_its_first_{kept}_measures"
-            yield ActionProperty(
-                f"{self.name}_never_rises{first}", action.name, self._no_rise(kept), self.clause
-            )
-
-    def properties(self, actions: Sequence[Action]) -> tuple[Property, ...]:
-        """All of them."""
-        return (*self.invariants(actions), *self.action_properties(actions))
-
-    def _falls(self, first: int) -> Term:
-        """Of the first so many measures, one falls, and those before it stay."""
-        return any_of(
-            *(
-                all_of(*(m.stays() for m in self.measures[:k]), self.measures[k].falls())
-                for k in range(first)
-            )
-        )
+            name = f"{self.name}_never_rises{first}"
+            yield ActionProperty(name, action.name, self._no_rise(kept), self.clause)
 
     def _no_rise(self, first: int) -> Term:
         """Of the first so many measures, none rises while those before it stay."""
@@ -169,20 +157,21 @@ class Ranking:
             )
         )
 
-    def _some_call_helps(self, action: Action) -> Term:
-        """There are elements, and with the witnesses numbers, for which the call may be made."""
-        elements = [p for p in action.parameters if p.sort != INT]
-        bound = {p.name: Symbol(p.sort, p.name[0], "bound") for p in elements}
 
-        def given(symbol: Symbol) -> Term | None:
-            if symbol.role != "parameter":
-                return None
-            if symbol.name in bound:
-                return bound[symbol.name]
-            return replaced(self.helpful.witness[symbol.name], given)
+def _can_be_made(helpful: Helpful, action: Action) -> Term:
+    """There are elements, and with the witnesses numbers, for which the call may be made."""
+    elements = [p for p in action.parameters if p.sort != INT]
+    bound = {p.name: Symbol(p.sort, p.name[0], "bound") for p in elements}
 
-        formula = replaced(all_of(self.helpful.when, *action.guard.values()), given)
-        return Binder(BOOL, "exists", tuple(bound.values()), formula) if bound else formula
+    def given(symbol: Symbol) -> Term | None:
+        if symbol.role != "parameter":
+            return None
+        if symbol.name in bound:
+            return bound[symbol.name]
+        return replaced(helpful.witness[symbol.name], given)
+
+    formula = replaced(all_of(helpful.when, *action.guard.values()), given)
+    return Binder(BOOL, "exists", tuple(bound.values()), formula) if bound else formula
 
 
 def _after(term: Term) -> Term:

@@ -22,6 +22,7 @@ from typing import Literal
 
 from ..kernel.system import Axiom
 from ..kernel.terms import (
+    FALSE,
     INT,
     Term,
     all_of,
@@ -142,14 +143,6 @@ class Chunk:
     """Of an input: the hashes that must be encoded if it is taken."""
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """A chunk from `start`, and the end of the window of items that can be had."""
-
-    end: Term
-    window: Term
-
-
 def chunk(caps: Caps, request: Term, start: Term, pinned: Term, cached: Term) -> Chunk:
     """The chunk of a request that starts at a token, as `caps` have it.
 
@@ -179,17 +172,28 @@ def chunk(caps: Caps, request: Term, start: Term, pinned: Term, cached: Term) ->
         return all_of(total(needed(i), size) <= capacity, total(new(i), size) <= compute)
 
     farthest = _least(prompt(request), start + budget)
-    limits = _for_room(start, farthest, ahead, fits)
     aligned = stop if caps.alignment == "before_room" else farthest
-    wished = _with_wishes(caps, request, start, aligned, ahead, fits)
-    tokens_wished = wished.end - start
-    if caps.wishes == "give_way":
-        gives_way = whole_budget & ~(tokens_wished > 0)
-        end = ite(gives_way, limits.end, wished.end)
-        window = ite(gives_way, limits.window, wished.window)
-    else:
-        end, window = wished.end, wished.window
-    boundary = {"boundary": all_of(start <= stop, stop <= farthest, whole_budget.implies(start < stop))}
+
+    def unfit(i: Term) -> Term:
+        return ahead(i) & ~fits(i)
+
+    def split(i: Term) -> Term:
+        if caps.items == "chunked":
+            return FALSE
+        return all_of(ahead(i), start <= offset(i), aligned < ends_at(i))
+
+    limit = _cut_for_room(farthest, unfit)
+    wish = _reserve(request, _align(caps, request, start, _cut(aligned, unfit, split)))
+
+    def taken_within_limits(i: Term) -> Term:
+        return all_of(ahead(i), offset(i) < farthest + lookahead, fits(i))
+
+    def taken_with_wishes(i: Term) -> Term:
+        return all_of(ahead(i), offset(i) < aligned + lookahead, fits(i), ~split(i))
+
+    gives_way = whole_budget & (wish <= start) if caps.wishes == "give_way" else FALSE
+    end = ite(gives_way, limit, wish) if caps.wishes == "give_way" else wish
+    boundary = all_of(start <= stop, stop <= farthest, whole_budget.implies(start < stop))
     return Chunk(
         tokens=end - start,
         guard={
@@ -199,58 +203,51 @@ def chunk(caps: Caps, request: Term, start: Term, pinned: Term, cached: Term) ->
                 number(0) <= compute,
                 compute <= encoder_budget,
             ),
-            **({} if caps.alignment == "none" else boundary),
+            **({} if caps.alignment == "none" else {"boundary": boundary}),
         },
-        takes=lambda i: ahead(i) & (offset(i) < window),
+        takes=lambda i: ite(gives_way, taken_within_limits(i), taken_with_wishes(i)),
         needed=needed,
         new=new,
     )
 
 
-def _for_room(
-    start: Term, end: Term, ahead: Callable[[Term], Term], fits: Callable[[Term], Term]
-) -> _Cut:
-    """Cut before the first item in reach that cannot be had."""
-    window = _first(end + lookahead, lambda i: ahead(i) & ~fits(i))
-    return _Cut(_most(start, _least(end, window)), window)
+def _cut_for_room(end: Term, unfit: Callable[[Term], Term]) -> Term:
+    """The end of the chunk, or the first item before it for which there is no room."""
+    return end - largest(INPUT, lambda i: unfit(i) & (offset(i) < end), lambda i: end - offset(i))
 
 
-def _with_wishes(
-    caps: Caps,
-    request: Term,
-    start: Term,
-    end: Term,
-    ahead: Callable[[Term], Term],
-    fits: Callable[[Term], Term],
-) -> _Cut:
-    """The same with the wishes, in the order of vLLM."""
+def _cut(end: Term, unfit: Callable[[Term], Term], split: Callable[[Term], Term]) -> Term:
+    """The same; but before the first item that would be split, the drafter is kept away from it.
 
-    def split(i: Term) -> Term:
-        if caps.items == "chunked":
-            return any_of()
-        return all_of(start <= offset(i), end < ends_at(i))
+    What is behind an item that is split is split too, and what is behind one that does not fit
+    does not fit: so the first of either kind decides.
+    """
 
-    reach = end + lookahead
-    window = _first(reach, lambda i: ahead(i) & any_of(split(i), ~fits(i)))
-    at_the_cut = exists(INPUT, lambda i: all_of(ahead(i), offset(i) == window, split(i)))
-    rolled_back = all_of(window < reach, at_the_cut)
-    cut = _most(start, ite(rolled_back, window - lookahead, _least(end, window)))
-    if caps.alignment == "after_room":
-        cut = ite(cut == prompt(request), cut, ite(stop <= cut, stop, start))
-    left = prompt(request) - cut
-    kept = ite((left > 0) & (left < lookahead), _most(start, prompt(request) - lookahead), cut)
-    return _Cut(kept, window)
+    def before(i: Term) -> Term:
+        return ite(split(i), offset(i) - lookahead, offset(i))
+
+    def is_first(i: Term) -> Term:
+        inside = ite(split(i), offset(i) < end + lookahead, unfit(i) & (offset(i) < end))
+        earlier = exists(
+            INPUT, lambda j: all_of(unfit(j) | split(j), owner(j) == owner(i), offset(j) < offset(i))
+        )
+        return inside & ~earlier
+
+    return end - largest(INPUT, is_first, lambda i: end - before(i))
 
 
-def _first(reach: Term, where: Callable[[Term], Term]) -> Term:
-    """The least offset below `reach` of an input like this; `reach` where there is none."""
-    inside: Callable[[Term], Term] = lambda i: where(i) & (offset(i) < reach)  # noqa: E731
-    return reach - largest(INPUT, inside, lambda i: reach - offset(i))
+def _align(caps: Caps, request: Term, start: Term, end: Term) -> Term:
+    """Where the alignment comes last, back to the boundary, or to the start if it lies beyond."""
+    if caps.alignment != "after_room":
+        return end
+    return ite(end == prompt(request), end, ite(stop <= end, stop, start))
+
+
+def _reserve(request: Term, end: Term) -> Term:
+    """Not so near to the end of the prompt that the drafter reads beyond it."""
+    near = (end < prompt(request)) & (prompt(request) - lookahead < end)
+    return ite(near, prompt(request) - lookahead, end)
 
 
 def _least(a: Term, b: Term) -> Term:
     return ite(a <= b, a, b)
-
-
-def _most(a: Term, b: Term) -> Term:
-    return ite(a <= b, b, a)

@@ -137,7 +137,7 @@ def _is_head(q: Term) -> Term:
 def schedule(design: ProgressDesign) -> Action:
     """A request is asked for, with KV blocks: the answer is the number of tokens it computes."""
     given = chunk(design.caps, r, start, pinned, cached)
-    tokens = named("tokens", given.tokens)
+    tokens = result(INT)
     some = tokens > 0
     end = start + tokens
     over = end == prompt(r)
@@ -178,20 +178,28 @@ def schedule(design: ProgressDesign) -> Action:
             held.becomes(setof(INPUT, needed)),
             cached.becomes(kept),
         ),
-        returns=tokens,
+        returns=given.tokens,
         lemmas={
-            "work_falls_with_every_helpful_step": _one_item_fits(given),
+            "work_falls_when_a_request_that_needs_embeddings_is_asked": _what_is_needed_fits(given),
+            "work_falls_when_nobody_needs_any_and_the_head_is_asked": _one_item_fits(given),
+            "what_is_needed_is_needed_in_order": _what_is_before_fits_too(given),
             "what_is_cached_fits": _what_is_taken_fits(setof(INPUT, takes), given),
         },
     )
 
 
-def _one_item_fits(given: Chunk) -> tuple[Lemma, ...]:
-    """What is held is cached and fits; an item alone is no larger than itself."""
-    alone = empty(HASH)
+def _what_is_needed_fits(given: Chunk) -> tuple[Lemma, ...]:
+    """An item that is needed already is cached, and so is all that is pinned."""
     return (
         for_every(INPUT, lambda j: monotone(given.needed(j), cached, size)),
         for_every(INPUT, lambda j: emptiness(given.new(j), size)),
+    )
+
+
+def _one_item_fits(given: Chunk) -> tuple[Lemma, ...]:
+    """An item alone is no larger than itself."""
+    alone = empty(HASH)
+    return (
         for_every(INPUT, lambda j: monotone(given.needed(j), alone.insert(hash_of(j)), size)),
         for_every(INPUT, lambda j: monotone(given.new(j), alone.insert(hash_of(j)), size)),
         for_every(INPUT, lambda j: insertion(alone, hash_of(j), size)),
@@ -202,9 +210,20 @@ def _one_item_fits(given: Chunk) -> tuple[Lemma, ...]:
 def _what_is_taken_fits(taken: Term, given: Chunk) -> tuple[Lemma, ...]:
     """The last item that is taken fits, with all before it."""
     return (
-        has_greatest(taken, mapof(INPUT, lambda j: offset(j))),
-        for_every(INPUT, lambda j: monotone(cached.next, given.needed(j), size)),
+        has_greatest(
+            taken,
+            mapof(INPUT, lambda j: offset(j)),
+            lambda j: monotone(cached.next, given.needed(j), size),
+        ),
         monotone(cached.next, cached, size),
+    )
+
+
+def _what_is_before_fits_too(given: Chunk) -> tuple[Lemma, ...]:
+    """An item needs no less room than those before it."""
+    return (
+        for_every(INPUT, INPUT, lambda j, k: monotone(given.needed(j), given.needed(k), size)),
+        for_every(INPUT, INPUT, lambda j, k: monotone(given.new(j), given.new(k), size)),
     )
 
 
@@ -293,7 +312,14 @@ def _needs_something(q: Term) -> Term:
     return exists(INPUT, lambda j: held.has(j) & (owner(j) == q))
 
 
-_nobody_else_needs = forall(INPUT, lambda j: held.has(j).implies(owner(j) == r))
+_nobody_needs_anything = held.is_empty()
+
+_WITNESS = {
+    "hit": number(0),
+    "stop": start + 1,
+    "budget": token_budget,
+    "compute": encoder_budget,
+}
 
 WORK = Ranking(
     name="work",
@@ -304,22 +330,19 @@ WORK = Ranking(
         Measure("tokens left of the head", REQUEST, lambda q: ite(_is_first(q), _left(q), 0)),
         Measure("tokens left", REQUEST, _left),
     ),
-    helpful=Helpful(
-        "schedule",
-        all_of(
-            _is_unfinished(r),
-            whole_budget,
-            any_of(
-                admitted.has(r) & _needs_something(r),
-                _is_first(r) & _nobody_else_needs,
-            ),
+    helpful=(
+        Helpful(
+            "a_request_that_needs_embeddings_is_asked",
+            "schedule",
+            all_of(admitted.has(r), _needs_something(r), whole_budget),
+            _WITNESS,
         ),
-        {
-            "hit": number(0),
-            "stop": start + 1,
-            "budget": token_budget,
-            "compute": encoder_budget,
-        },
+        Helpful(
+            "nobody_needs_any_and_the_head_is_asked",
+            "schedule",
+            all_of(_is_first(r), _nobody_needs_anything, whole_budget),
+            _WITNESS,
+        ),
     ),
     unfair={"preempt": 2},
 )
@@ -373,8 +396,6 @@ def progress(
 ) -> TransitionSystem:
     """The queue under `design`, where the configuration meets `conditions`, and what is claimed."""
     actions = (schedule(design), preempt(design), touch(design))
-    if design.caps.alignment == "none":
-        ranking = WORK
     first, possible = WORK.invariants(actions)
     return TransitionSystem(
         name="progress",
