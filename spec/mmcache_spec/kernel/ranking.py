@@ -25,6 +25,7 @@ from .terms import (
     BOOL,
     INT,
     Binder,
+    Function,
     Sort,
     Symbol,
     Term,
@@ -34,7 +35,7 @@ from .terms import (
     replaced,
 )
 
-__all__ = ["Helpful", "Measure", "Ranking"]
+__all__ = ["Helpful", "Measure", "Ranking", "Walk"]
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,35 @@ def _can_be_made(helpful: Helpful, action: Action) -> Term:
 
     formula = replaced(all_of(helpful.when, *action.guard.values()), given)
     return Binder(BOOL, "exists", tuple(bound.values()), formula) if bound else formula
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Which endless runs are fair: a pass walks down a queue, and asks everybody who is owed it.
+
+    In a fair loop, whoever is owed it in every state is asked with nothing of the pass used up,
+    unless somebody before it in the queue got something; and the unfair actions are not repeated
+    for ever unless whoever is first in the queue gets something.
+
+    Args:
+        action: The call that asks. Its answer is a number: what is given.
+        who: The parameter that says who is asked.
+        owed: Of the state and `who`, in variables of the design.
+        whole: Of the arguments, that nothing is used up.
+        place: In the queue.
+        unfair: The names of the unfair actions.
+        values: For some integer parameters, the values that a search need try.
+        alone: Of the state and the arguments, that `who` alone is owed the call and is asked.
+    """
+
+    action: str
+    who: Symbol
+    owed: Term
+    whole: Term
+    place: Function
+    unfair: tuple[str, ...]
+    values: Mapping[str, tuple[Term, ...]]
+    alone: Term
 
 
 def _after(term: Term) -> Term:

@@ -41,17 +41,23 @@ from ..kernel.terms import (
 from .world import HASH, INPUT, REQUEST, capacity, hash_of, owner, size
 
 __all__ = [
+    "ITEMS_FIT_ALONE",
+    "ITEMS_FIT_THE_BUDGET",
+    "LOOKAHEAD_FITS_THE_BUDGET",
+    "NOTHING_AHEAD",
+    "NO_ITEM_AT_THE_END",
+    "ONE_TOKEN_AHEAD",
     "TOKENS",
     "Caps",
     "Chunk",
     "chunk",
+    "encoder_budget",
     "ends_at",
     "length",
     "lookahead",
     "offset",
     "prompt",
     "token_budget",
-    "encoder_budget",
     "whole_budget",
 ]
 
@@ -102,6 +108,23 @@ TOKENS = (
     ),
 )
 
+ITEMS_FIT_THE_BUDGET = Axiom(
+    "an_item_and_the_lookahead_fit_the_budget",
+    forall(INPUT, lambda i: length(i) + lookahead <= token_budget),
+)
+LOOKAHEAD_FITS_THE_BUDGET = Axiom("the_lookahead_fits_the_budget", lookahead <= token_budget)
+ONE_TOKEN_AHEAD = Axiom("the_drafter_reads_one_token_ahead", lookahead <= 1)
+NOTHING_AHEAD = Axiom("there_is_no_drafter", lookahead == 0)
+NO_ITEM_AT_THE_END = Axiom(
+    "no_item_begins_within_the_lookahead_of_the_end",
+    any_of(lookahead <= 1, forall(INPUT, lambda i: offset(i) + lookahead <= prompt(owner(i)))),
+)
+"""Or the drafter reads but one token ahead: then no chunk ends too near to the end."""
+ITEMS_FIT_ALONE = Axiom(
+    "an_item_fits_the_budget", forall(INPUT, lambda i: length(i) <= token_budget)
+)
+"""What vLLM asks of the configuration where items are not split."""
+
 # --- the caps ----------------------------------------------------------------------------------
 
 stop = parameter("stop", INT)
@@ -135,8 +158,10 @@ class Chunk:
     """How many tokens it computes; 0 where it gets none."""
     guard: dict[str, Term]
     """What is true of the budgets and the boundary."""
+    looks_up: Term
+    """Whether the items are looked up at all: the alignment leaves something."""
     takes: Callable[[Term], Term]
-    """Of an input: whether this decision hits or allocates it."""
+    """Of an input: whether it is in reach, and may be hit or allocated."""
     needed: Callable[[Term], Term]
     """Of an input: the hashes for which there must be room if it is taken."""
     new: Callable[[Term], Term]
@@ -205,6 +230,7 @@ def chunk(caps: Caps, request: Term, start: Term, pinned: Term, cached: Term) ->
             ),
             **({} if caps.alignment == "none" else {"boundary": boundary}),
         },
+        looks_up=start < aligned,
         takes=lambda i: ite(gives_way, taken_within_limits(i), taken_with_wishes(i)),
         needed=needed,
         new=new,

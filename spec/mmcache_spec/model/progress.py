@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..kernel.lemmas import Lemma, emptiness, for_every, has_first, has_greatest, insertion, monotone
-from ..kernel.ranking import Helpful, Measure, Ranking
+from ..kernel.ranking import Helpful, Measure, Ranking, Walk
 from ..kernel.system import Action, Axiom, Invariant, Monitor, TransitionSystem
 from ..kernel.terms import (
     FALSE,
@@ -59,9 +59,9 @@ from .chunk import (
     token_budget,
     whole_budget,
 )
-from .world import HASH, INPUT, REQUEST, WORLD, capacity, hash_of, owner, size
+from .world import HASH, INPUT, REQUEST, SIZES, capacity, hash_of, owner, size
 
-__all__ = ["WORK", "ProgressDesign", "progress"]
+__all__ = ["WALK", "WORK", "ProgressDesign", "progress"]
 
 arrival = function("arrival", REQUEST, INT)
 """The place of a request in the queue."""
@@ -145,7 +145,8 @@ def schedule(design: ProgressDesign) -> Action:
 
     def takes(j: Term) -> Term:
         if design.no_tokens == "keeps_hits":
-            return given.takes(j) & any_of(some, cached.has(hash_of(j)) & ~running.has(r))
+            kept = all_of(given.looks_up, ~running.has(r), cached.has(hash_of(j)))
+            return given.takes(j) & any_of(some, kept)
         return some & given.takes(j)
 
     def needed(j: Term) -> Term:
@@ -255,6 +256,24 @@ def touch(design: ProgressDesign) -> Action:
         effect=(held.becomes(held.insert(i)),) if kept else (),
     )
 
+
+_others_run = exists(REQUEST, lambda q: running.has(q) & ~(q == r))
+
+WALK = Walk(
+    action="schedule",
+    who=r,
+    owed=any_of(_is_head(r), running.has(r)),
+    whole=whole_budget,
+    place=arrival,
+    unfair=("preempt",),
+    values={"budget": (token_budget, number(1)), "compute": (encoder_budget, number(0))},
+    alone=all_of(_is_head(r), ~_others_run, whole_budget),
+)
+"""What makes a loop fair.
+
+The head of the queue, and whoever has KV blocks, is asked with the whole budget, unless somebody
+before it got tokens; and nobody is preempted for ever unless the head gets tokens.
+"""
 
 # --- the record --------------------------------------------------------------------------------
 
@@ -402,7 +421,7 @@ def progress(
         variables=STATE,
         constants=(capacity, token_budget, encoder_budget, lookahead),
         functions=(size, hash_of, owner, offset, length, prompt, arrival),
-        axioms=(*(a for a in WORLD if "position" not in a.name and "inputs" not in a.name), *TOKENS, *QUEUE, *conditions),
+        axioms=(*SIZES, *TOKENS, *QUEUE, *conditions),
         init=INIT,
         actions=actions,
         invariants=(
