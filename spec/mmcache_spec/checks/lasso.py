@@ -12,20 +12,19 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
+from ..compiled import CompiledSystem, Packed
 from ..interpreter import Call, Interpreter, State, Step, World
-from ..kernel.goals import Goal
 from ..kernel.ranking import Walk
-from ..kernel.system import Scope, TransitionSystem
-from ..kernel.terms import INT, Binder, SetSort, Symbol, Term, replaced, result
-from .bounded import Disagreement, witnesses
+from ..kernel.system import TransitionSystem
+from ..kernel.terms import INT, Binder, SetSort, Symbol, Term, replaced
+from .bounded import Disagreement
 
-__all__ = ["Lasso", "find_lasso", "shortest_lasso", "stuck_world"]
+__all__ = ["Lasso", "find_lasso", "shortest_lasso"]
 
 Integers = Mapping[str, Sequence[int]]
 """For an integer parameter, the values that the search tries."""
-
-Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Lasso:
 class _Way:
     """A way through a loop so far, and what of fairness it has done."""
 
-    key: Key
+    state: Packed
     calls: tuple[Call, ...] = ()
     owed: frozenset[str] = frozenset()
     """Who was owed the call in every state so far."""
@@ -63,7 +62,7 @@ class _Way:
 
     @property
     def done(self) -> tuple[object, ...]:
-        return self.key, self.owed, self.asked, self.served, self.unfair
+        return self.state, self.owed, self.asked, self.served, self.unfair
 
 
 def shortest_lasso(
@@ -89,43 +88,42 @@ def shortest_lasso(
     graph = _Graph(system, walk, world, integers or _integers(system, walk, world))
     best: tuple[tuple[Call, ...], tuple[Call, ...]] | None = None
     longest = bound
-    for stem, key in graph.reached(bound - 1):
+    for stem, state in graph.reached(bound - 1):
         if len(stem) >= longest:
             break
-        loop = graph.fair_loop(key, longest - len(stem))
+        loop = graph.fair_loop(state, longest - len(stem))
         if loop is not None:
             best, longest = (stem, loop), len(stem) + len(loop) - 1
     return None if best is None else _executed(system, world, *best)
 
 
-def find_lasso(
-    system: TransitionSystem,
-    walk: Walk,
-    scopes: Sequence[Scope],
-    world: World | None = None,
-    bound: int = 5,
-) -> Lasso | None:
-    """A shortest lasso, in this world, or where there is none, in one where somebody gets nothing.
+def find_lasso(system: TransitionSystem, walk: Walk, world: World, bound: int = 5) -> Lasso | None:
+    """A shortest lasso in this world, or in one like it with other items in the requests.
 
-    The second is a least world of the scopes in which that happens soonest.
+    The second for want of a first: a world in which a claim breaks soonest may be one where every
+    request carries the same picture, and then nobody stands in the way of anybody.
     """
-    found = None if world is None else shortest_lasso(system, walk, world, bound=bound)
-    if found is None:
-        other = stuck_world(system, walk, scopes, bound - 1)
-        found = None if other is None else shortest_lasso(system, walk, other, bound=bound)
-    return found
+    found = (shortest_lasso(system, walk, w, bound=bound) for w in _with_other_items(world))
+    return next((lasso for lasso in found if lasso is not None), None)
 
 
-def stuck_world(
-    system: TransitionSystem, walk: Walk, scopes: Sequence[Scope], bound: int
-) -> World | None:
-    """A least world in which somebody who alone is owed a call is asked, and given nothing."""
-    goal = Goal("a pass without a token", walk.action, walk.alone & ~(result(INT) > 0))
-    for scope in scopes:
-        found = witnesses(system, scope, [goal], bound)[goal.name]
-        if found is not None:
-            return found.world
-    return None
+def _with_other_items(world: World) -> Iterator[World]:
+    """This world first, and then all others that differ from it in the hashes of the inputs."""
+    yield world
+    inputs, hashes = world.universe["Input"], world.universe["Hash"]
+    for chosen in product(hashes, repeat=len(inputs)):
+        hash_of = dict(zip(inputs, chosen, strict=True))
+        if hash_of != world.functions["hash_of"]:
+            yield replace(world, functions={**world.functions, "hash_of": hash_of})
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """One call, its answer, and the state after it."""
+
+    call: Call
+    answer: object
+    after: Packed
 
 
 class _Graph:
@@ -134,13 +132,25 @@ class _Graph:
     def __init__(
         self, system: TransitionSystem, walk: Walk, world: World, integers: Integers
     ) -> None:
-        self.system = _without_record(system)
         self.walk = walk
-        self.interpreter = Interpreter(self.system, world)
-        self.integers = integers
-        self.states: dict[Key, State] = {}
-        self._next: dict[Key, list[Step]] = {}
-        self._owed: dict[Key, frozenset[str]] = {}
+        self.design = _without_record(system)
+        self.interpreter = Interpreter(self.design, world)
+        self.compiled = CompiledSystem(self.design, world)
+        self._calls = [
+            (self.compiled.compile(calls[0]), calls, [tuple(_numbers(c)) for c in calls])
+            for calls in self._alike(integers)
+        ]
+        self._edges: dict[Packed, list[_Edge]] = {}
+        self._owed: dict[Packed, frozenset[str]] = {}
+
+    def _alike(self, integers: Integers) -> Iterator[list[Call]]:
+        """Calls that differ in integers only."""
+        for action in self.design.actions:
+            alike: dict[tuple[object, ...], list[Call]] = {}
+            for call in self.interpreter.calls_with(action, integers):
+                elements = tuple(v for v in call.arguments.values() if not isinstance(v, int))
+                alike.setdefault(elements, []).append(call)
+            yield from alike.values()
 
     @cached_property
     def _owed_set(self) -> Term:
@@ -148,45 +158,40 @@ class _Graph:
         body = replaced(self.walk.owed, lambda s: x if s is self.walk.who else None)
         return Binder(SetSort.of(x.sort), "setof", (x,), body)
 
-    def key(self, state: State) -> Key:
-        key = tuple(_frozen(state[v.name]) for v in self.system.variables)
-        self.states.setdefault(key, state)
-        return key
+    def owed(self, state: Packed) -> frozenset[str]:
+        """Who is owed the call in this state."""
+        if state not in self._owed:
+            members = self.interpreter.evaluate(self._owed_set, self.compiled.unpack(state))
+            self._owed[state] = frozenset(x for (x,) in members)
+        return self._owed[state]
 
-    def owed(self, key: Key) -> frozenset[str]:
-        if key not in self._owed:
-            members = self.interpreter.evaluate(self._owed_set, self.states[key])
-            self._owed[key] = frozenset(x for (x,) in members)
-        return self._owed[key]
-
-    def steps(self, key: Key) -> list[Step]:
+    def edges(self, state: Packed) -> list[_Edge]:
         """Every call that may be made in this state."""
-        if key not in self._next:
-            tried = (self.interpreter.call(self.states[key], c) for c in self._calls())
-            self._next[key] = [step for step in tried if not step.refused_by]
-        return self._next[key]
+        if state not in self._edges:
+            self._edges[state] = [
+                _Edge(call, *done)
+                for perform, calls, numbers in self._calls
+                for call, given in zip(calls, numbers, strict=True)
+                if (done := perform(state, *given)) is not None
+            ]
+        return self._edges[state]
 
-    def _calls(self) -> Iterator[Call]:
-        for action in self.system.actions:
-            yield from self.interpreter.calls_with(action, self.integers)
-
-    def reached(self, depth: int) -> Iterator[tuple[tuple[Call, ...], Key]]:
+    def reached(self, depth: int) -> Iterator[tuple[tuple[Call, ...], Packed]]:
         """Each state once, with a shortest way to it, nearest first."""
-        start = self.key(self.interpreter.initial())
-        ways: deque[tuple[tuple[Call, ...], Key]] = deque([((), start)])
+        start = self.compiled.initial()
+        ways: deque[tuple[tuple[Call, ...], Packed]] = deque([((), start)])
         seen = {start}
         while ways:
-            calls, key = ways.popleft()
-            yield calls, key
+            calls, state = ways.popleft()
+            yield calls, state
             if len(calls) == depth:
                 continue
-            for step in self.steps(key):
-                after = self.key(step.after)
-                if after not in seen:
-                    seen.add(after)
-                    ways.append(((*calls, step.call), after))
+            for edge in self.edges(state):
+                if edge.after not in seen:
+                    seen.add(edge.after)
+                    ways.append(((*calls, edge.call), edge.after))
 
-    def fair_loop(self, start: Key, longest: int) -> tuple[Call, ...] | None:
+    def fair_loop(self, start: Packed, longest: int) -> tuple[Call, ...] | None:
         """A shortest fair way from a state back to it."""
         first = _Way(start, owed=self.owed(start))
         ways, seen = deque([first]), {first.done}
@@ -194,43 +199,44 @@ class _Graph:
             way = ways.popleft()
             if len(way.calls) == longest or not way.owed:
                 continue
-            for step in self.steps(way.key):
-                further = self._after(way, step)
-                if further.key == start and self._is_fair(further):
+            for edge in self.edges(way.state):
+                further = self._after(way, edge)
+                if further.state == start and self._is_fair(further):
                     return further.calls
                 if further.done not in seen:
                     seen.add(further.done)
                     ways.append(further)
         return None
 
-    def _after(self, way: _Way, step: Step) -> _Way:
-        key, action = self.key(step.after), step.call.action
+    def _after(self, way: _Way, edge: _Edge) -> _Way:
+        action = edge.call.action
         asked = served = frozenset[str]()
         if action == self.walk.action:
-            who = frozenset({step.call.arguments[self.walk.who.name]})
-            asked = who if self._is_whole(step) else asked
-            served = who if step.result > 0 else served
-        return replace(
-            way,
-            key=key,
-            calls=(*way.calls, step.call),
-            owed=way.owed & self.owed(key),
-            asked=way.asked | asked,
-            served=way.served | served,
-            unfair=way.unfair or action in self.walk.unfair,
+            who = frozenset({edge.call.arguments[self.walk.who.name]})
+            asked = who if self._is_whole(edge.call) else asked
+            served = who if isinstance(edge.answer, int) and edge.answer > 0 else served
+        return _Way(
+            edge.after,
+            (*way.calls, edge.call),
+            way.owed & self.owed(edge.after),
+            way.asked | asked,
+            way.served | served,
+            way.unfair or action in self.walk.unfair,
         )
 
-    def _is_whole(self, step: Step) -> bool:
-        return bool(self.interpreter.evaluate_at(self.walk.whole, step))
+    def _is_whole(self, call: Call) -> bool:
+        return bool(self.interpreter.evaluate_at(self.walk.whole, Step(call, (), None, {}, {})))
 
     def _is_fair(self, way: _Way) -> bool:
         place = self.interpreter.world.functions[self.walk.place.name]
         first = min(way.owed, key=place.__getitem__, default=None)
         if first is None or (way.unfair and first not in way.served):
             return False
-        return all(
-            x in way.asked or any(place[y] < place[x] for y in way.served) for x in way.owed
-        )
+        return all(x in way.asked or any(place[y] < place[x] for y in way.served) for x in way.owed)
+
+
+def _numbers(call: Call) -> list[int]:
+    return [v for v in call.arguments.values() if isinstance(v, int)]
 
 
 def _integers(system: TransitionSystem, walk: Walk, world: World) -> Integers:
@@ -243,10 +249,6 @@ def _integers(system: TransitionSystem, walk: Walk, world: World) -> Integers:
     }
     parameters = (p for a in system.actions for p in a.parameters if p.sort == INT)
     return {p.name: named.get(p.name, anything) for p in parameters}
-
-
-def _frozen(value: object) -> object:
-    return tuple(sorted(value.items())) if isinstance(value, Mapping) else value
 
 
 def _without_record(system: TransitionSystem) -> TransitionSystem:

@@ -191,7 +191,6 @@ class Walk:
         place: In the queue.
         unfair: The names of the unfair actions.
         values: For some integer parameters, the values that a search need try.
-        alone: Of the state and the arguments, that `who` alone is owed the call and is asked.
     """
 
     action: str
@@ -201,7 +200,6 @@ class Walk:
     place: Function
     unfair: tuple[str, ...]
     values: Mapping[str, tuple[Term, ...]]
-    alone: Term
 
 
 def _after(term: Term) -> Term:
