@@ -153,9 +153,9 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
         assumed += [invariant.formula for invariant in system.invariants]
         assumed += action.guard.values()
     equations = _equations(obligation, conjunct)
-    if action is not None and action.returns is not None:
-        if any(_speaks_of_the_answer(term) for term in (conjunct, *equations)):
-            assumed.append(result(action.returns.sort) == action.returns)
+    answered = any(_speaks_of_the_answer(term) for term in (conjunct, *equations))
+    if answered and action is not None and action.returns is not None:
+        assumed.append(result(action.returns.sort) == action.returns)
     assumed += [*equations, *_lemmas(obligation, conjunct)]
     kept = _frame(obligation)
     framed = [_framed(term, kept) for term in (*assumed, ~conjunct)]

@@ -230,9 +230,9 @@ class TransitionSystem:
         def happened(symbol: Symbol) -> Term | None:
             if symbol.role == "next":
                 return after[symbol.name]
-            if symbol.role == "result":
-                if action.returns is None or action.returns.sort != symbol.sort:
-                    raise ValueError(f"{self.name}.{action.name} returns no {symbol.sort}")
+            answers = action.returns is not None and action.returns.sort == symbol.sort
+            if symbol.role == "result" and not answers:
+                raise ValueError(f"{self.name}.{action.name} returns no {symbol.sort}")
             return None
 
         record = tuple(

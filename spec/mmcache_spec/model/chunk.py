@@ -47,6 +47,7 @@ __all__ = [
     "NOTHING_AHEAD",
     "NO_ITEM_AT_THE_END",
     "ONE_TOKEN_AHEAD",
+    "RIGHT_CAPS",
     "TOKENS",
     "Caps",
     "Chunk",
@@ -148,6 +149,9 @@ class Caps:
     """Whether the end of a chunk may lie within an item."""
     wishes: Literal["give_way", "stand"] = "give_way"
     """What becomes of the wishes where they leave nothing of a whole budget."""
+
+
+RIGHT_CAPS = Caps()
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ from ..kernel.terms import (
     total,
 )
 from .chunk import (
+    RIGHT_CAPS,
     TOKENS,
     Caps,
     Chunk,
@@ -108,7 +109,7 @@ INIT = (
 class ProgressDesign:
     """The switches. The first value of each is the right one."""
 
-    caps: Caps = Caps()
+    caps: Caps = RIGHT_CAPS
     waiting: Literal["gives_back", "keeps_references"] = "gives_back"
     """What a waiting request does with its hits when it gets no KV blocks."""
     no_tokens: Literal["gives_back", "keeps_hits"] = "gives_back"
