@@ -160,14 +160,20 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
     if action is not None:
         assumed += [invariant.formula for invariant in system.invariants]
         assumed += action.guard.values()
-        if action.returns is not None:
-            assumed.append(result(action.returns.sort) == action.returns)
-    assumed += [*_equations(obligation, conjunct), *_lemmas(obligation, conjunct)]
+    equations = _equations(obligation, conjunct)
+    answered = any(_speaks_of_the_answer(term) for term in (conjunct, *equations))
+    if answered and action is not None and action.returns is not None:
+        assumed.append(result(action.returns.sort) == action.returns)
+    assumed += [*equations, *_lemmas(obligation, conjunct)]
     kept = _frame(obligation)
     framed = [_framed(term, kept) for term in (*assumed, ~conjunct)]
     asserted = _translation(system).assertions(framed)
     *assumed_formulas, goal = asserted[: len(framed)]
     return [*assumed_formulas, *asserted[len(framed) :], goal]
+
+
+def _speaks_of_the_answer(term: Term) -> bool:
+    return any(isinstance(t, Symbol) and t.role == "result" for t in subterms(term))
 
 
 @lru_cache(maxsize=4)
@@ -231,10 +237,10 @@ def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
 
 def _instances(obligation: Obligation, conjunct: Term) -> list[Lemma]:
     """The instances of the schemas at what the query speaks of, and those given for the action."""
-    if not _speaks_of_amounts(obligation):
-        return []
-    claimed = [i.formula for i in obligation.system.invariants]
-    found = list(measure_instances([conjunct, *_equations(obligation, conjunct), *claimed]))
+    found: list[Lemma] = []
+    if _speaks_of_amounts(obligation):
+        claimed = [i.formula for i in obligation.system.invariants]
+        found += measure_instances([conjunct, *_equations(obligation, conjunct), *claimed])
     if obligation.action is not None:
         found += obligation.action.lemmas.get(obligation.claim.name, ())
     return found
@@ -242,9 +248,7 @@ def _instances(obligation: Obligation, conjunct: Term) -> list[Lemma]:
 
 def _of_the_claim(obligation: Obligation) -> tuple[Lemma, ...]:
     claim = obligation.claim
-    if isinstance(claim, Invariant) and _speaks_of_amounts(obligation):
-        return claim.lemmas
-    return ()
+    return claim.lemmas if isinstance(claim, Invariant) else ()
 
 
 def _conjuncts(term: Term) -> Iterator[Term]:
