@@ -156,9 +156,8 @@ def _formula(obligation: Obligation) -> Term:
 
 def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
     system, action = obligation.system, obligation.action
-    assumed = [axiom.formula for axiom in system.axioms]
+    assumed = _premises(obligation)
     if action is not None:
-        assumed += [invariant.formula for invariant in system.invariants]
         assumed += action.guard.values()
     equations = _equations(obligation, conjunct)
     answered = any(_speaks_of_the_answer(term) for term in (conjunct, *equations))
@@ -170,6 +169,16 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
     asserted = _translation(system).assertions(framed)
     *assumed_formulas, goal = asserted[: len(framed)]
     return [*assumed_formulas, *asserted[len(framed) :], goal]
+
+
+def _premises(obligation: Obligation) -> list[Term]:
+    """What is true of the world and of the state before, as far as the proof is given it."""
+    system, action = obligation.system, obligation.action
+    if action is None:
+        return [axiom.formula for axiom in system.axioms]
+    facts = (*system.axioms, *system.invariants)
+    named = action.premises.get(obligation.claim.name)
+    return [fact.formula for fact in facts if named is None or fact.name in named]
 
 
 def _speaks_of_the_answer(term: Term) -> bool:

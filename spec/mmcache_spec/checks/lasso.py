@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
-from ..compiled import CompiledSystem, Packed
-from ..interpreter import Call, Interpreter, State, Step, World
+from ..evaluate.compiled import CompiledSystem, Packed
+from ..evaluate.interpreter import Call, Interpreter, State, Step, World
 from ..kernel.ranking import Walk
 from ..kernel.system import TransitionSystem
 from ..kernel.terms import INT, Binder, SetSort, Symbol, Term, replaced

@@ -122,6 +122,49 @@ class ProgressDesign:
     """Whether the scheduler keeps count of what it has had computed."""
 
 
+NEEDED_SERVED = "work_falls_when_a_request_that_needs_embeddings_is_asked"
+HEAD_SERVED = "work_falls_when_nobody_needs_any_and_the_head_is_asked"
+
+_PREMISES = {
+    "work_can_be_brought_down": (
+        "a_pass_may_compute_a_token",
+        "a_prompt_has_a_token",
+        "every_item_could_be_served_alone",
+        "capacity_is_not_negative",
+        "sizes_are_not_negative",
+        "work_is_never_below_zero",
+        "the_record_agrees",
+        "only_what_lies_ahead_of_running_requests_is_needed",
+    ),
+    "what_is_cached_fits": ("what_is_cached_fits", "what_is_needed_is_cached"),
+    "what_is_needed_is_needed_in_order": (
+        "items_of_a_request_lie_apart",
+        "an_item_lies_within_its_prompt",
+        "the_record_agrees",
+        "only_what_lies_ahead_of_running_requests_is_needed",
+        "what_is_needed_is_needed_in_order",
+    ),
+    NEEDED_SERVED: (
+        "an_item_lies_within_its_prompt",
+        "items_of_a_request_lie_apart",
+        "a_pass_may_compute_a_token",
+        "the_drafter_reads_ahead_or_not",
+        "what_is_cached_fits",
+        "the_record_agrees",
+        "only_what_lies_ahead_of_running_requests_is_needed",
+        "what_is_needed_is_needed_in_order",
+        "what_is_needed_is_cached",
+    ),
+    HEAD_SERVED: (
+        "an_item_lies_within_its_prompt",
+        "items_of_a_request_lie_apart",
+        "every_item_could_be_served_alone",
+        "a_pass_may_compute_a_token",
+        "the_record_agrees",
+    ),
+}
+"""What the proofs of the right design rest on, that would be slow with all there is."""
+
 # --- the events --------------------------------------------------------------------------------
 
 r = parameter("request", REQUEST)
@@ -193,11 +236,12 @@ def schedule(design: ProgressDesign) -> Action:
         ),
         returns=given.tokens,
         lemmas={
-            "work_falls_when_a_request_that_needs_embeddings_is_asked": _what_is_needed_fits(given),
-            "work_falls_when_nobody_needs_any_and_the_head_is_asked": _one_item_fits(given),
+            NEEDED_SERVED: _what_is_needed_fits(given),
+            HEAD_SERVED: _one_item_fits(given),
             "what_is_needed_is_needed_in_order": _what_is_before_fits_too(given),
             "what_is_cached_fits": _what_is_taken_fits(setof(INPUT, takes), given),
         },
+        premises=_PREMISES if design == ProgressDesign() else {},
     )
 
 
