@@ -19,7 +19,7 @@ import z3
 from ..evaluate.interpreter import Step, World
 from ..evaluate.unbounded import Unbounded
 from ..kernel.lemmas import Lemma, measure_instances
-from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
+from ..kernel.system import Action, Axiom, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, unnamed
 from .bounded import shortest, wrong_start
 
@@ -176,7 +176,7 @@ def _premises(obligation: Obligation) -> list[Term]:
     system, action = obligation.system, obligation.action
     if action is None:
         return [axiom.formula for axiom in system.axioms]
-    facts = (*system.axioms, *system.invariants)
+    facts: tuple[Axiom | Invariant, ...] = (*system.axioms, *system.invariants)
     named = action.premises.get(obligation.claim.name)
     return [fact.formula for fact in facts if named is None or fact.name in named]
 

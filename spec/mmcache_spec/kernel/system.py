@@ -268,7 +268,7 @@ class TransitionSystem:
 
     def _check_premises(self, action: Action) -> None:
         """A premise that is misspelt would be left out in silence."""
-        known = {fact.name for fact in (*self.axioms, *self.invariants)}
+        known = {a.name for a in self.axioms} | {i.name for i in self.invariants}
         for claim, names in action.premises.items():
             if unknown := sorted(set(names) - known):
                 raise ValueError(f"{self.name}.{action.name}: {claim} rests on {unknown}, unknown")

@@ -90,6 +90,7 @@ def _apart(i: Term, j: Term) -> Term:
 
 TOKENS = (
     Axiom("a_pass_may_compute_a_token", token_budget >= 1),
+    Axiom("a_pass_may_encode_nothing", encoder_budget >= 0),
     Axiom("the_drafter_reads_ahead_or_not", lookahead >= 0),
     Axiom("a_prompt_has_a_token", forall(REQUEST, lambda r: prompt(r) >= 1)),
     Axiom(

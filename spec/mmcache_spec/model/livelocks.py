@@ -24,7 +24,9 @@ _WHOLE = Caps(alignment="none", items="whole", wishes="stand")
 _ALIGNED = Caps(alignment="before_room", items="chunked", wishes="stand")
 _RESERVE = Caps(alignment="none", items="chunked", wishes="stand")
 
-_AT_ONCE = Expected(("S7",), ("schedule",), ("schedule",), "S7", lasso=((), ("schedule",)))
+_AT_ONCE = Expected(
+    ("S7",), ("arrive", "schedule"), ("schedule",), "S7", lasso=(("arrive",), ("schedule",))
+)
 """The head of the queue is asked, gets nothing, and is asked again."""
 
 
@@ -64,10 +66,10 @@ LIVELOCKS = (
         ("vllm#31857",),
         Expected(
             ("S7",),
-            ("schedule", "touch"),
+            ("arrive", "arrive", "schedule", "touch"),
             ("touch",),
             "S7",
-            lasso=(("schedule", "touch"), ("schedule",)),
+            lasso=(("arrive", "arrive", "schedule", "touch"), ("schedule",)),
         ),
     ),
     Variant(
@@ -77,10 +79,10 @@ LIVELOCKS = (
         (),
         Expected(
             ("S7",),
-            ("schedule", "schedule"),
+            ("arrive", "arrive", "schedule", "schedule"),
             ("schedule",),
             "S7",
-            lasso=(("schedule", "schedule"), ("schedule",)),
+            lasso=(("arrive", "arrive", "schedule", "schedule"), ("schedule",)),
         ),
     ),
     Variant(
@@ -91,10 +93,10 @@ LIVELOCKS = (
         ("vllm-ascend#17195",),
         Expected(
             ("S7",),
-            ("schedule", "schedule"),
+            ("arrive", "schedule", "schedule"),
             ("schedule", "schedule"),
             "S7",
-            lasso=(("schedule",), ("schedule",)),
+            lasso=(("arrive", "schedule"), ("schedule",)),
         ),
     ),
     _at_once(
@@ -151,10 +153,10 @@ LIVELOCKS = (
         (),
         Expected(
             ("S7",),
-            ("schedule", "preempt"),
+            ("arrive", "schedule", "preempt"),
             ("preempt",),
             "S7",
-            lasso=((), ("schedule", "preempt")),
+            lasso=(("arrive",), ("schedule", "preempt")),
         ),
     ),
     Variant(
@@ -164,10 +166,10 @@ LIVELOCKS = (
         (),
         Expected(
             ("S7",),
-            ("schedule", "schedule"),
+            ("arrive", "schedule", "schedule"),
             ("schedule", "schedule"),
             "S7",
-            lasso=(("schedule",), ("schedule",)),
+            lasso=(("arrive", "schedule"), ("schedule",)),
         ),
     ),
 )

@@ -36,6 +36,7 @@ from ..kernel.terms import (
     Term,
     all_of,
     any_of,
+    constant,
     empty,
     exists,
     forall,
@@ -74,6 +75,8 @@ __all__ = ["WALK", "WORK", "ProgressDesign", "progress"]
 
 arrival = function("arrival", REQUEST, INT)
 """The place of a request in the queue."""
+watched = constant("watched", INT)
+"""A place in the queue, whichever: up to there everybody finishes, though others keep coming."""
 
 QUEUE = (
     Axiom("the_queue_begins_somewhere", forall(REQUEST, lambda r: arrival(r) >= 0)),
@@ -85,6 +88,7 @@ QUEUE = (
 
 # --- the state ---------------------------------------------------------------------------------
 
+arrived = state("arrived", SetSort.of(REQUEST))
 running = state("running", SetSort.of(REQUEST))
 """Who holds KV blocks."""
 finished = state("finished", SetSort.of(REQUEST))
@@ -94,9 +98,10 @@ held = state("held", SetSort.of(INPUT))
 """The inputs whose embeddings their request still needs."""
 cached = state("cached", SetSort.of(HASH))
 
-STATE = (running, finished, computed, held, cached)
+STATE = (arrived, running, finished, computed, held, cached)
 
 INIT = (
+    arrived.becomes(empty(REQUEST)),
     running.becomes(empty(REQUEST)),
     finished.becomes(empty(REQUEST)),
     computed.becomes(mapof(REQUEST, lambda r: number(0))),
@@ -129,9 +134,7 @@ _PREMISES = {
     "work_can_be_brought_down": (
         "a_pass_may_compute_a_token",
         "a_prompt_has_a_token",
-        "every_item_could_be_served_alone",
-        "capacity_is_not_negative",
-        "sizes_are_not_negative",
+        "a_pass_may_encode_nothing",
         "work_is_never_below_zero",
         "the_record_agrees",
         "only_what_lies_ahead_of_running_requests_is_needed",
@@ -178,11 +181,21 @@ pinned = named(
 start = named("start", ite(running.has(r), computed[r], hit))
 
 
+def _is_in_queue(q: Term) -> Term:
+    return arrived.has(q) & ~finished.has(q)
+
+
 def _is_head(q: Term) -> Term:
     """Nobody before it in the queue is unfinished."""
-    return all_of(
-        ~finished.has(q),
-        forall(REQUEST, lambda p: (~finished.has(p)).implies(arrival(q) <= arrival(p))),
+    ahead = exists(REQUEST, lambda p: all_of(_is_in_queue(p), arrival(p) < arrival(q)))
+    return _is_in_queue(q) & ~ahead
+
+
+def arrive() -> Action:
+    """A request comes, and stands behind all others."""
+    last = forall(REQUEST, lambda q: arrived.has(q).implies(arrival(q) < arrival(r)))
+    return Action(
+        "arrive", (r,), guard={"last": last}, effect=(arrived.becomes(arrived.insert(r)),)
     )
 
 
@@ -216,7 +229,7 @@ def schedule(design: ProgressDesign) -> Action:
         "schedule",
         (r, hit, budget, compute, *boundary),
         guard={
-            "unfinished": ~finished.has(r),
+            "unfinished": _is_in_queue(r),
             "hit_leaves_a_token": all_of(number(0) <= hit, hit < prompt(r)),
             **given.guard,
         },
@@ -306,7 +319,7 @@ def touch(design: ProgressDesign) -> Action:
         "touch",
         (i,),
         guard={
-            "waiting": ~any_of(running.has(owner(i)), finished.has(owner(i))),
+            "waiting": _is_in_queue(owner(i)) & ~running.has(owner(i)),
             "hit": cached.has(hash_of(i)),
         },
         effect=(held.becomes(held.insert(i)),) if kept else (),
@@ -330,6 +343,8 @@ before it got tokens; and nobody is preempted for ever unless the head gets toke
 
 # --- the record --------------------------------------------------------------------------------
 
+queued = state("queued", SetSort.of(REQUEST), ghost=True)
+"""The requests that have come."""
 counted = state("counted", MapSort.of(REQUEST, INT), ghost=True)
 """The tokens of which an observer has seen the answers, since the request last began."""
 admitted = state("admitted", SetSort.of(REQUEST), ghost=True)
@@ -339,6 +354,7 @@ _answer = result(INT)
 _seen = ite(admitted.has(r), counted[r], hit) + _answer
 
 RECORD = (
+    Monitor(queued, empty(REQUEST), {"arrive": queued.insert(r)}),
     Monitor(
         counted,
         mapof(REQUEST, lambda q: number(0)),
@@ -369,15 +385,17 @@ def _left(q: Term) -> Term:
 
 
 def _is_unfinished(q: Term) -> Term:
-    return counted[q] < prompt(q)
+    return queued.has(q) & (counted[q] < prompt(q))
 
 
 def _is_first(q: Term) -> Term:
     """The head of the queue, as an observer knows it."""
-    return all_of(
-        _is_unfinished(q),
-        forall(REQUEST, lambda p: _is_unfinished(p).implies(arrival(q) <= arrival(p))),
-    )
+    ahead = exists(REQUEST, lambda p: _is_unfinished(p) & (arrival(p) < arrival(q)))
+    return _is_unfinished(q) & ~ahead
+
+
+def _is_watched(q: Term) -> Term:
+    return arrival(q) <= watched
 
 
 def _needs_something(q: Term) -> Term:
@@ -398,9 +416,22 @@ WORK = Ranking(
     clause="S7",
     unfinished=exists(REQUEST, _is_unfinished),
     measures=(
-        Measure("unfinished requests", REQUEST, _is_unfinished),
-        Measure("tokens left of the head", REQUEST, lambda q: ite(_is_first(q), _left(q), 0)),
-        Measure("tokens left", REQUEST, _left),
+        Measure(
+            "requests up to the watched place that have not come",
+            REQUEST,
+            lambda q: ~queued.has(q) & _is_watched(q),
+        ),
+        Measure(
+            "unfinished requests up to the watched place",
+            REQUEST,
+            lambda q: _is_unfinished(q) & _is_watched(q),
+        ),
+        Measure(
+            "tokens left of the first of them",
+            REQUEST,
+            lambda q: ite(_is_first(q) & _is_watched(q), _left(q), 0),
+        ),
+        Measure("tokens left", REQUEST, lambda q: ite(queued.has(q), _left(q), 0)),
     ),
     helpful=(
         Helpful(
@@ -416,18 +447,20 @@ WORK = Ranking(
             _WITNESS,
         ),
     ),
-    unfair={"preempt": 2},
+    unfair={"preempt": 3, "arrive": 3},
 )
-"""The head of the queue is helped where nobody else is in the way, and whoever is in the way.
+"""The head of the queue is helped where nobody needs anything, and else whoever does.
 
-Preemption raises the work of others than the head. That it does not go on for ever without a token
-for the head is assumed.
+Preemption raises the work of others than the head, and whoever comes brings work for later. That
+neither goes on for ever without a token for the head is assumed.
 """
 
 STRENGTHENING = (
     Invariant(
         "the_record_agrees",
         all_of(
+            arrived.same_elements(queued),
+            forall(REQUEST, lambda q: (running.has(q) | finished.has(q)).implies(arrived.has(q))),
             running.same_elements(admitted),
             forall(REQUEST, lambda q: finished.has(q).iff(counted[q] == prompt(q))),
             forall(REQUEST, lambda q: (counted[q] >= 0) & (computed[q] >= 0)),
@@ -476,12 +509,12 @@ def progress(
     design: ProgressDesign = ProgressDesign(), conditions: tuple[Axiom, ...] = ()
 ) -> TransitionSystem:
     """The queue under `design`, where the configuration meets `conditions`, and what is claimed."""
-    actions = (schedule(design), preempt(design), touch(design))
+    actions = (arrive(), schedule(design), preempt(design), touch(design))
     first, possible = WORK.invariants(actions)
     return TransitionSystem(
         name="progress",
         variables=STATE,
-        constants=(capacity, token_budget, encoder_budget, lookahead),
+        constants=(capacity, token_budget, encoder_budget, lookahead, watched),
         functions=(size, hash_of, owner, offset, length, prompt, arrival),
         axioms=(*SIZES, *TOKENS, *QUEUE, *conditions),
         init=INIT,
