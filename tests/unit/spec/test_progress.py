@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from mmcache_spec.checks import lasso
+from mmcache_spec.checks.bounded import Disagreement
 from mmcache_spec.checks.lasso import shortest_lasso
 from mmcache_spec.evaluate.interpreter import Call, Interpreter, Step, World
 from mmcache_spec.model.chunk import Caps
@@ -211,3 +213,13 @@ def test_a_lasso_is_executed_again_with_the_record() -> None:
     assert again.result == 1
     assert again.after["counted"]["r1"] > again.before["counted"]["r1"]
     assert again.after["computed"] == again.before["computed"]
+
+
+def test_a_loop_that_does_not_come_back_is_no_lasso() -> None:
+    design = ProgressDesign(CHUNKED)
+    arrive = Call("arrive", {"request": "r1"})
+    chunk = ask(design, IMAGE_OF_16, "r1", 0)
+    with pytest.raises(Disagreement, match="does not come back"):
+        lasso._executed(progress(design), IMAGE_OF_16.world, [arrive], [chunk])
+    with pytest.raises(Disagreement, match="refuses"):
+        lasso._executed(progress(design), IMAGE_OF_16.world, [], [chunk])
