@@ -19,7 +19,7 @@ import z3
 from ..evaluate.interpreter import Step, World
 from ..evaluate.unbounded import Unbounded
 from ..kernel.lemmas import Lemma, measure_instances
-from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
+from ..kernel.system import Action, Axiom, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, unnamed
 from .bounded import shortest, wrong_start
 
@@ -53,8 +53,11 @@ class Attempt:
 AT_FIRST = (Attempt(500), Attempt(500, mbqi=False))
 """Before a counterexample is looked for: nearly every query needs a tenth of the first."""
 
-AT_LAST = tuple(Attempt(2_000, mbqi, seed) for seed in (0, 1, 3, 5) for mbqi in (True, False))
-"""When none was found."""
+AT_LAST = (
+    *(Attempt(2_000, mbqi, seed) for seed in (0, 1, 3, 5) for mbqi in (True, False)),
+    Attempt(20_000),
+)
+"""When none was found. The last is for a machine that has much else to do."""
 
 
 @dataclass(frozen=True)
@@ -156,18 +159,33 @@ def _formula(obligation: Obligation) -> Term:
 
 def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
     system, action = obligation.system, obligation.action
-    assumed = [axiom.formula for axiom in system.axioms]
+    assumed = _premises(obligation)
     if action is not None:
-        assumed += [invariant.formula for invariant in system.invariants]
         assumed += action.guard.values()
-        if action.returns is not None:
-            assumed.append(result(action.returns.sort) == action.returns)
-    assumed += [*_equations(obligation, conjunct), *_lemmas(obligation, conjunct)]
+    equations = _equations(obligation, conjunct)
+    answered = any(_speaks_of_the_answer(term) for term in (conjunct, *equations))
+    if answered and action is not None and action.returns is not None:
+        assumed.append(result(action.returns.sort) == action.returns)
+    assumed += [*equations, *_lemmas(obligation, conjunct)]
     kept = _frame(obligation)
     framed = [_framed(term, kept) for term in (*assumed, ~conjunct)]
     asserted = _translation(system).assertions(framed)
     *assumed_formulas, goal = asserted[: len(framed)]
     return [*assumed_formulas, *asserted[len(framed) :], goal]
+
+
+def _premises(obligation: Obligation) -> list[Term]:
+    """What is true of the world and of the state before, as far as the proof is given it."""
+    system, action = obligation.system, obligation.action
+    if action is None:
+        return [axiom.formula for axiom in system.axioms]
+    facts: tuple[Axiom | Invariant, ...] = (*system.axioms, *system.invariants)
+    named = action.premises.get(obligation.claim.name)
+    return [fact.formula for fact in facts if named is None or fact.name in named]
+
+
+def _speaks_of_the_answer(term: Term) -> bool:
+    return any(isinstance(t, Symbol) and t.role == "result" for t in subterms(term))
 
 
 @lru_cache(maxsize=4)

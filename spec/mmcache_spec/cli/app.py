@@ -26,14 +26,17 @@ from ..checks.complete import Answer
 from ..checks.coverage import cover
 from ..checks.foundations import Unfounded
 from ..checks.induction import Outcome
+from ..checks.lasso import Lasso, find_lasso
 from ..checks.proof import Proof, Share, check_vacuity, prove, prove_complete, solver_version
 from ..checks.unrolling import Start
 from ..evaluate.text import formula
 from ..generate.manifest import statistics
 from ..generate.suite import Suite
+from ..model.progress import WALK
 from ..model.variants import SPECIFIED, VARIANTS, Variant
 from ..model.world import scope, scopes_of, scopes_up_to
 from ..render.completeness import answer_story, complete_summary
+from ..render.lasso import lasso_data, lasso_story
 from ..render.story import as_json, cti_story, story
 from .lemmas import lemmas_command
 
@@ -345,12 +348,21 @@ def refute_command(
     if form == "json":
         data: dict[str, Any] = {"variant": variant.name, "bound": bound, "scope": searched}
         data["counterexample"] = None if found is None else as_json(found)
+        if found is not None and (lasso := _lasso(variant, found)) is not None:
+            data["lasso"] = lasso_data(lasso)
         print(json.dumps(data, indent=2))
     elif found is None:
         out.print(f"{variant.name}: no counterexample of up to {bound} calls, {searched}")
     else:
         _print_counterexample(variant, found)
     sys.exit(NONE_FOUND if found is None else FOUND)
+
+
+def _lasso(variant: Variant, found: Counterexample) -> Lasso | None:
+    """The livelock that a counterexample to progress is the beginning of."""
+    if variant.expected is None or variant.expected.lasso is None or found.origin != "init":
+        return None
+    return find_lasso(variant.system, WALK, found.world)
 
 
 def _print_counterexample(variant: Variant, found: Counterexample) -> None:
@@ -361,6 +373,10 @@ def _print_counterexample(variant: Variant, found: Counterexample) -> None:
     out.print()
     for line in story(found):
         out.print(line)
+    if (lasso := _lasso(variant, found)) is not None:
+        out.print()
+        for line in lasso_story(lasso):
+            out.print(line)
 
 
 # --- variants ----------------------------------------------------------------------------------
@@ -433,6 +449,9 @@ def _recompute(name: str) -> list[str]:
             differences.append(
                 f"--from {origin}: expected {', '.join(actions)}; got {', '.join(got_actions)}"
             )
+        lasso = None if found is None else _lasso(variant, found)
+        if origin == "init" and expected.lasso != (lasso and lasso.actions):
+            differences.append(f"lasso: expected {expected.lasso}; got {lasso and lasso.actions}")
     return differences
 
 

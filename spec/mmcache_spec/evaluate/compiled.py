@@ -25,6 +25,7 @@ from ..kernel.terms import (
     Sort,
     Symbol,
     Term,
+    alpha_form,
     subterms,
     unnamed,
 )
@@ -81,6 +82,7 @@ class CompiledSystem:
         for guard in action.guard.values():
             code.lines.append(f"if not {code.value(guard, {})}: return None")
         answer = None if action.returns is None else code.value(action.returns, {})
+        code.answer = answer
         if isinstance(answer, _Code) and action.returns is not None and action.returns.sort == BOOL:
             answer = _Code(f"bool({answer})")
         updates = action.updates
@@ -144,8 +146,11 @@ class _Emitter:
         self._of = compiled
         self._arguments = arguments
         self._known: dict[tuple[int, tuple[Any, ...]], _Value] = {}
+        self._free: dict[int, tuple[Symbol, ...]] = {}
         self._names = 0
         self.lines: list[str] = []
+        self.answer: _Value = None
+        """The value that the call returns, once it is known."""
 
     def function(
         self, answer: _Value, after: Iterable[_Value], integers: Iterable[str]
@@ -179,11 +184,16 @@ class _Emitter:
                 return value
             case Symbol():
                 return self._symbol(term, bound)
-        key = (id(term), tuple(bound.items()))
+        key = (id(term), tuple(bound[v] for v in self._free_variables(term)))
         if key not in self._known:
             found = self._binder(term, bound) if isinstance(term, Binder) else self._op(term, bound)
             self._known[key] = self._named(found)
         return self._known[key]
+
+    def _free_variables(self, term: Term) -> tuple[Symbol, ...]:
+        if id(term) not in self._free:
+            self._free[id(term)] = tuple(alpha_form(term)[1])
+        return self._free[id(term)]
 
     def _named(self, value: _Value) -> _Value:
         """A local variable for the expression, so that it is computed once."""
@@ -203,6 +213,8 @@ class _Emitter:
                 return self._of.world.constants[symbol.name]
             case "parameter":
                 return self._arguments[symbol.name]
+            case "result":
+                return self.answer
             case "state":
                 return self._state(symbol)
         raise TypeError(f"a call cannot read {symbol.role} {symbol.name}")
@@ -235,18 +247,25 @@ class _Emitter:
 
     def _op(self, term: Term, bound: Mapping[Symbol, str]) -> _Value:
         assert isinstance(term, Op)
+        match term.name, term.args:
+            case "and", parts:
+                return _all(self._until_false(parts, bound))
+            case "or", parts:
+                return _not(_all(self._until_false(parts, bound, _not)))
+            case "implies", (premise, conclusion):
+                premise = self.value(premise, bound)
+                if not isinstance(premise, _Code) and not premise:
+                    return True
+                return _not(_all([premise, _not(self.value(conclusion, bound))]))
+            case "ite", (condition, then, otherwise):
+                condition = self.value(condition, bound)
+                if not isinstance(condition, _Code):
+                    return self.value(then if condition else otherwise, bound)
+                return _ite(condition, self.value(then, bound), self.value(otherwise, bound))
         args = [self.value(a, bound) for a in term.args]
         match term.name, args:
-            case "and", _:
-                return _all(args)
-            case "or", _:
-                return _not(_all([_not(a) for a in args]))
-            case "implies", [a, b]:
-                return _not(_all([a, _not(b)]))
             case "not", [a]:
                 return _not(a)
-            case "ite", [c, a, b]:
-                return _ite(c, a, b)
             case "empty", []:
                 return 0
             case "eq", [a, b] if term.args[0].sort == BOOL:
@@ -282,6 +301,20 @@ class _Emitter:
             case "total", [s]:
                 return self._total(term, s)
         raise TypeError(f"no operator {term.name!r}")
+
+    def _until_false(
+        self,
+        parts: Iterable[Term],
+        bound: Mapping[Symbol, str],
+        read: Callable[[_Value], _Value] = lambda value: value,
+    ) -> list[_Value]:
+        """The values of the parts, up to one that is known to be false: the rest is not needed."""
+        values = []
+        for part in parts:
+            values.append(read(self.value(part, bound)))
+            if not isinstance(values[-1], _Code) and not values[-1]:
+                break
+        return values
 
     def _bit(self, members: Term, element: list[str]) -> int:
         assert isinstance(members.sort, SetSort)
