@@ -1,0 +1,403 @@
+"""Every state that a system reaches in one small world, and what a changed system does there.
+
+The search goes breadth first, over compiled calls. Where a changed system has an action in common
+with the original, what the original did is remembered; so a design that differs in one action costs
+the calls of that action, and of the states that only it reaches.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from ..compiled import CompiledCall, CompiledClaims, CompiledSystem, Packed
+from ..interpreter import Call, Interpreter, World
+from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
+from ..kernel.terms import INT
+from .times import Times, times_of
+
+__all__ = ["BrokenOriginal", "Difference", "Explorer", "Found", "Search"]
+
+
+class BrokenOriginal(Exception):
+    """The system that others are compared with breaks a clause of its own."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Calls from the initial state, of which the last breaks the clauses."""
+
+    clauses: tuple[str, ...]
+    calls: tuple[Call, ...]
+    world: World
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Calls after which two systems answer, show or refuse something else."""
+
+    calls: tuple[Call, ...]
+    what: str
+    world: World
+
+
+@dataclass(frozen=True)
+class Search:
+    """How far a search went. `complete`: every reachable state was seen."""
+
+    states: int
+    complete: bool
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """One call with its elements given, for whatever integers."""
+
+    action: str
+    elements: Mapping[str, str]
+    integers: tuple[str, ...]
+    choices: tuple[tuple[int, ...], ...]
+    run: CompiledCall
+    claims: CompiledClaims | None
+
+    def call(self, values: tuple[int, ...]) -> Call:
+        arguments = {**self.elements, **dict(zip(self.integers, values, strict=True))}
+        return Call(self.action, arguments)
+
+
+@dataclass
+class _Graph:
+    """The states of the original in the order in which they were found, and where they lead."""
+
+    states: list[Packed]
+    index: dict[Packed, int]
+    after: list[tuple[tuple[int, ...], ...]]
+    """For each expanded state and each action, the states that a call of it leads to."""
+
+
+@dataclass
+class Explorer:
+    """One system in one world. `integers` are what is tried for each integer argument."""
+
+    system: TransitionSystem
+    world: World
+    integers: Sequence[int] = (0, 1, 2)
+    most_states: int = 20_000
+    most_gap: int = 2
+    _parts: dict[int, tuple[Action, list[_Prepared]]] = field(default_factory=dict, repr=False)
+
+    # What is compiled.
+
+    @cached_property
+    def _compiled(self) -> CompiledSystem:
+        return CompiledSystem(self.system, self.world, with_ghosts=True)
+
+    @cached_property
+    def _times(self) -> Times:
+        return times_of(self.system)
+
+    @cached_property
+    def _normal(self) -> Any:
+        return self._times.near(self._compiled.variables, self.most_gap)
+
+    @cached_property
+    def _state_clauses(self) -> CompiledClaims:
+        formulas = [i.formula for i in self.system.invariants if i.clause is not None]
+        return self._compiled.compile_claims(formulas, {})
+
+    def _in(self, system: TransitionSystem) -> CompiledSystem:
+        """The system in this world, sharing what is already written."""
+        if system is self.system:
+            return self._compiled
+        of = self._compiled
+        return CompiledSystem(system, self.world, True, of._written, of._free)
+
+    def _prepared(self, action: Action, compiled: CompiledSystem) -> list[_Prepared]:
+        """Every call of the action; those of the original are kept."""
+        if id(action) in self._parts:
+            return self._parts[id(action)][1]
+        names = tuple(p.name for p in action.parameters if p.sort == INT)
+        others = [p for p in action.parameters if p.sort != INT]
+        choices = tuple(product(self.integers, repeat=len(names)))
+        claims = [
+            p.formula
+            for p in compiled.system.action_properties
+            if p.action == action.name and p.clause is not None
+        ]
+        found = []
+        for values in product(*(self.world.universe[p.sort.name] for p in others)):
+            elements = dict(zip((p.name for p in others), values, strict=True))
+            run = compiled.compile(Call(action.name, elements))
+            check = compiled.compile_claims(claims, elements, names) if claims else None
+            found.append(_Prepared(action.name, elements, names, choices, run, check))
+        if any(action is own for own in self.system.actions):
+            self._parts[id(action)] = action, found
+        return found
+
+    def _all_prepared(self, system: TransitionSystem) -> list[list[_Prepared]]:
+        compiled = self._in(system)
+        return [self._prepared(action, compiled) for action in system.actions]
+
+    # The original.
+
+    @cached_property
+    def graph(self) -> _Graph:
+        """What the original reaches. It must break no clause."""
+        actions = self._all_prepared(self.system)
+        start = self._normal(self._compiled.initial())
+        graph = _Graph([start], {start: 0}, [])
+        if self._state_clauses(start, start, None) >= 0:
+            raise BrokenOriginal(f"{self.system.name} breaks a clause in its initial state")
+        for k, state in enumerate(graph.states):
+            if k >= self.most_states:
+                break
+            row = []
+            for calls in actions:
+                seen: dict[int, None] = {}
+                for prepared, values in _every(calls):
+                    done = prepared.run(state, *values)
+                    if done is None:
+                        continue
+                    result, after = done
+                    bad = prepared.claims is not None and (
+                        prepared.claims(state, after, result, *values) >= 0
+                    )
+                    after = self._normal(after)
+                    at = graph.index.get(after)
+                    if at is None:
+                        bad = bad or self._state_clauses(after, after, None) >= 0
+                        at = graph.index[after] = len(graph.states)
+                        graph.states.append(after)
+                    if bad:
+                        raise BrokenOriginal(
+                            f"{self.system.name} breaks a clause by {prepared.call(values)}"
+                        )
+                    seen[at] = None
+                row.append(tuple(seen))
+            graph.after.append(tuple(row))
+        return graph
+
+    # Another design.
+
+    def judge(self, design: TransitionSystem) -> Found | Search:
+        """The shortest calls by which the design breaks a clause, or how far none was found."""
+        walk = _Walk(self, design)
+        return walk.run()
+
+    def distinguish(self, design: TransitionSystem, shown: Sequence[str]) -> Difference | Search:
+        """The shortest calls after which the design answers, shows or refuses something else.
+
+        Nothing but the answers and the variables named in `shown` is looked at.
+        """
+        return _Pair(self, design, shown).run()
+
+
+def _every(calls: Sequence[_Prepared]) -> Iterator[tuple[_Prepared, tuple[int, ...]]]:
+    for prepared in calls:
+        for values in prepared.choices:
+            yield prepared, values
+
+
+class _Walk:
+    """The states of a changed system, breadth first, until one breaks a clause."""
+
+    def __init__(self, explorer: Explorer, design: TransitionSystem) -> None:
+        self.explorer, self.design = explorer, design
+        self.calls = explorer._all_prepared(design)
+        original = explorer._all_prepared(explorer.system)
+        self.same = [
+            len(mine) == len(theirs)
+            and all(a.run is b.run and a.choices == b.choices for a, b in zip(mine, theirs, strict=True))
+            for mine, theirs in zip(self.calls, original, strict=True)
+        ]  # fmt: skip
+        self.parents: dict[Packed, Packed | None] = {}
+        self.queue: deque[Packed] = deque()
+
+    def run(self) -> Found | Search:
+        explorer = self.explorer
+        graph = explorer.graph
+        start = explorer._normal(explorer._in(self.design).initial())
+        unconfirmed = 0
+        if start not in graph.index and explorer._state_clauses(start, start, None) >= 0:
+            found = self._confirmed([])
+            if found is not None:
+                return found
+        self.parents[start] = None
+        self.queue.append(start)
+        expanded = 0
+        while self.queue:
+            if expanded >= explorer.most_states:
+                return Search(expanded, complete=False)
+            expanded += 1
+            state = self.queue.popleft()
+            known = graph.index.get(state)
+            row = graph.after[known] if known is not None and known < len(graph.after) else None
+            for k, calls in enumerate(self.calls):
+                if row is not None and self.same[k]:
+                    for to in row[k]:
+                        self._visit(graph.states[to], state)
+                    continue
+                for prepared, values in _every(calls):
+                    done = prepared.run(state, *values)
+                    if done is None:
+                        continue
+                    result, after = done
+                    claims = prepared.claims
+                    bad = claims is not None and claims(state, after, result, *values) >= 0
+                    after = explorer._normal(after)
+                    fresh = after not in self.parents
+                    if not bad and fresh and after not in graph.index:
+                        bad = explorer._state_clauses(after, after, None) >= 0
+                    if bad:
+                        found = self._confirmed([*self._path(state), prepared.call(values)])
+                        if found is not None:
+                            return found
+                        unconfirmed += 1
+                        continue
+                    if fresh:
+                        self._visit(after, state)
+        return Search(expanded, complete=not unconfirmed)
+
+    def _visit(self, state: Packed, parent: Packed) -> None:
+        if state not in self.parents:
+            self.parents[state] = parent
+            self.queue.append(state)
+
+    def _path(self, state: Packed) -> list[Call]:
+        """The calls that lead to the state."""
+        path: list[Call] = []
+        while (parent := self.parents[state]) is not None:
+            path.append(self._step(parent, state))
+            state = parent
+        return path[::-1]
+
+    def _step(self, before: Packed, to: Packed) -> Call:
+        for calls in self.calls:
+            for prepared, values in _every(calls):
+                done = prepared.run(before, *values)
+                if done is not None and self.explorer._normal(done[1]) == to:
+                    return prepared.call(values)
+        raise AssertionError("a state that is reached by no call")
+
+    def _confirmed(self, calls: list[Call]) -> Found | None:
+        """The same calls, as they are: what the interpreter says that they break."""
+        return confirmed(self.design, self.explorer.world, calls)
+
+
+def confirmed(design: TransitionSystem, world: World, calls: Sequence[Call]) -> Found | None:
+    """What the last of the calls breaks, as the interpreter executes them; None for nothing."""
+    stated = tuple(i for i in design.invariants if i.clause is not None)
+    claims = tuple(p for p in design.action_properties if p.clause is not None)
+    judged = _only(design, stated, claims)
+    interpreter = Interpreter(judged, world)
+    if not calls:
+        start = interpreter.initial()
+        broken = [i.clause for i in stated if not interpreter.holds(i, start)]
+    else:
+        steps = list(interpreter.run(calls))
+        if any(step.refused_by for step in steps):
+            return None
+        broken = [p.clause for p in interpreter.breaks(steps[-1])]
+    names = tuple(dict.fromkeys(c for c in broken if c is not None))
+    return Found(names, tuple(calls), world) if names else None
+
+
+def _only(
+    design: TransitionSystem,
+    invariants: tuple[Invariant, ...],
+    claims: tuple[ActionProperty, ...],
+) -> TransitionSystem:
+    from dataclasses import replace
+
+    return replace(design, invariants=invariants, action_properties=claims)
+
+
+class _Pair:
+    """Two systems asked the same, breadth first over the pairs of their states."""
+
+    def __init__(
+        self, explorer: Explorer, design: TransitionSystem, shown: Sequence[str]
+    ) -> None:
+        self.explorer, self.design = explorer, design
+        self.mine = explorer._all_prepared(explorer.system)
+        self.theirs = explorer._all_prepared(design)
+        variables = explorer._compiled.variables
+        self.shown = [(k, v.name) for k, v in enumerate(variables) if v.name in shown]
+        self.parents: dict[tuple[Packed, Packed], Any] = {}
+
+    def run(self) -> Difference | Search:
+        explorer, normal, graph = self.explorer, self.explorer._normal, self.explorer.graph
+        first = (
+            normal(explorer._compiled.initial()),
+            normal(explorer._in(self.design).initial()),
+        )
+        if (what := self._otherwise(*first)) is not None:
+            return Difference((), what, explorer.world)
+        self.parents[first] = None
+        queue = deque([first])
+        expanded = 0
+        while queue:
+            if expanded >= explorer.most_states:
+                return Search(expanded, complete=False)
+            expanded += 1
+            pair = queue.popleft()
+            mine, theirs = pair
+            known = graph.index.get(mine) if mine == theirs else None
+            row = graph.after[known] if known is not None and known < len(graph.after) else None
+            for k, (ours, others) in enumerate(zip(self.mine, self.theirs, strict=True)):
+                if row is not None and all(
+                    a.run is b.run for a, b in zip(ours, others, strict=True)
+                ):
+                    for to in row[k]:
+                        state = graph.states[to]
+                        if (state, state) not in self.parents:
+                            self.parents[state, state] = pair
+                            queue.append((state, state))
+                    continue
+                for a, b in zip(ours, others, strict=True):
+                    for values in a.choices:
+                        one, two = a.run(mine, *values), b.run(theirs, *values)
+                        what = self._differs(one, two)
+                        if what is not None:
+                            calls = (*self._path(pair), a.call(values))
+                            return Difference(calls, f"{a.action}: {what}", explorer.world)
+                        if one is not None and two is not None:
+                            to_pair = normal(one[1]), normal(two[1])
+                            if to_pair not in self.parents:
+                                self.parents[to_pair] = pair
+                                queue.append(to_pair)
+        return Search(expanded, complete=True)
+
+    def _differs(self, one: Any, two: Any) -> str | None:
+        if one is None or two is None:
+            return None if one is two else "one refuses"
+        if one[0] != two[0]:
+            return f"answers {two[0]}, not {one[0]}"
+        return self._otherwise(one[1], two[1])
+
+    def _otherwise(self, one: Packed, two: Packed) -> str | None:
+        for k, name in self.shown:
+            if one[k] != two[k]:
+                return f"{name} differs"
+        return None
+
+    def _path(self, pair: tuple[Packed, Packed]) -> list[Call]:
+        path: list[Call] = []
+        while (parent := self.parents[pair]) is not None:
+            path.append(self._step(parent, pair))
+            pair = parent
+        return path[::-1]
+
+    def _step(self, before: tuple[Packed, Packed], to: tuple[Packed, Packed]) -> Call:
+        normal = self.explorer._normal
+        for ours, others in zip(self.mine, self.theirs, strict=True):
+            for a, b in zip(ours, others, strict=True):
+                for values in a.choices:
+                    one, two = a.run(before[0], *values), b.run(before[1], *values)
+                    if one and two and (normal(one[1]), normal(two[1])) == to:
+                        return a.call(values)
+        raise AssertionError("a pair that is reached by no call")
