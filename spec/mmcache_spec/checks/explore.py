@@ -47,10 +47,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Search:
-    """How far a search went. `complete`: every reachable state was seen."""
+    """How far a search went.
+
+    `complete`: every reachable state was seen. `same`: in none of them does the design do anything
+    that the original does not.
+    """
 
     states: int
     complete: bool
+    same: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,9 @@ class _Graph:
     states: list[Packed]
     index: dict[Packed, int]
     after: list[tuple[tuple[int, ...], ...]]
-    """For each expanded state and each action, the states that a call of it leads to."""
+    """For each expanded state and each action, where each call leads; -1 where it is refused."""
+    distinct: list[tuple[tuple[int, ...], ...]]
+    """The same, each state once."""
 
 
 @dataclass
@@ -149,7 +156,7 @@ class Explorer:
         """What the original reaches. It must break no clause."""
         actions = self._all_prepared(self.system)
         start = self._normal(self._compiled.initial())
-        graph = _Graph([start], {start: 0}, [])
+        graph = _Graph([start], {start: 0}, [], [])
         if self._state_clauses(start, start, None) >= 0:
             raise BrokenOriginal(f"{self.system.name} breaks a clause in its initial state")
         for k, state in enumerate(graph.states):
@@ -157,10 +164,11 @@ class Explorer:
                 break
             row = []
             for calls in actions:
-                seen: dict[int, None] = {}
+                seen: list[int] = []
                 for prepared, values in _every(calls):
                     done = prepared.run(state, *values)
                     if done is None:
+                        seen.append(-1)
                         continue
                     result, after = done
                     bad = prepared.claims is not None and (
@@ -176,9 +184,10 @@ class Explorer:
                         raise BrokenOriginal(
                             f"{self.system.name} breaks a clause by {prepared.call(values)}"
                         )
-                    seen[at] = None
+                    seen.append(at)
                 row.append(tuple(seen))
             graph.after.append(tuple(row))
+            graph.distinct.append(tuple(tuple(dict.fromkeys(x for x in r if x >= 0)) for r in row))
         return graph
 
     # Another design.
@@ -202,77 +211,113 @@ def _every(calls: Sequence[_Prepared]) -> Iterator[tuple[_Prepared, tuple[int, .
             yield prepared, values
 
 
+_Node = int | Packed
+"""A state of the original by its number, any other as it is."""
+
+
+def _alike(mine: Sequence[_Prepared], theirs: Sequence[_Prepared]) -> bool:
+    """Whether the calls are the same functions."""
+    return len(mine) == len(theirs) and all(
+        a.run is b.run and a.choices == b.choices for a, b in zip(mine, theirs, strict=True)
+    )
+
+
 class _Walk:
     """The states of a changed system, breadth first, until one breaks a clause."""
 
     def __init__(self, explorer: Explorer, design: TransitionSystem) -> None:
         self.explorer, self.design = explorer, design
+        self.graph = explorer.graph
         self.calls = explorer._all_prepared(design)
-        original = explorer._all_prepared(explorer.system)
+        self.original = explorer._all_prepared(explorer.system)
         self.same = [
-            len(mine) == len(theirs)
-            and all(a.run is b.run and a.choices == b.choices for a, b in zip(mine, theirs, strict=True))
-            for mine, theirs in zip(self.calls, original, strict=True)
-        ]  # fmt: skip
-        self.parents: dict[Packed, Packed | None] = {}
-        self.queue: deque[Packed] = deque()
+            _alike(mine, theirs) for mine, theirs in zip(self.calls, self.original, strict=True)
+        ]
+        self.parents: dict[_Node, _Node | None] = {}
+        self.queue: deque[_Node] = deque()
+        self.unconfirmed = 0
+        self.differs = False
 
     def run(self) -> Found | Search:
         explorer = self.explorer
-        graph = explorer.graph
         start = explorer._normal(explorer._in(self.design).initial())
-        unconfirmed = 0
-        if start not in graph.index and explorer._state_clauses(start, start, None) >= 0:
-            found = self._confirmed([])
+        node = self._node(start)
+        if node != 0:
+            self.differs = True
+            if isinstance(node, tuple) and explorer._state_clauses(start, start, None) >= 0:
+                found = self._confirmed([])
+                if found is not None:
+                    return found
+        elif all(self.same):
+            return Search(len(self.graph.states), complete=True, same=True)
+        self._visit(node, None)
+        expanded = 0
+        while self.queue and expanded < explorer.most_states:
+            expanded += 1
+            found = self._expand(self.queue.popleft())
             if found is not None:
                 return found
-        self.parents[start] = None
-        self.queue.append(start)
-        expanded = 0
-        while self.queue:
-            if expanded >= explorer.most_states:
-                return Search(expanded, complete=False)
-            expanded += 1
-            state = self.queue.popleft()
-            known = graph.index.get(state)
-            row = graph.after[known] if known is not None and known < len(graph.after) else None
-            for k, calls in enumerate(self.calls):
-                if row is not None and self.same[k]:
-                    for to in row[k]:
-                        self._visit(graph.states[to], state)
-                    continue
-                for prepared, values in _every(calls):
-                    done = prepared.run(state, *values)
+        complete = not self.queue and not self.unconfirmed
+        return Search(expanded, complete, same=not self.differs)
+
+    def _node(self, state: Packed) -> _Node:
+        return self.graph.index.get(state, state)
+
+    def _state(self, node: _Node) -> Packed:
+        return self.graph.states[node] if isinstance(node, int) else node
+
+    def _expand(self, node: _Node) -> Found | None:
+        known = isinstance(node, int) and node < len(self.graph.after)
+        state = self._state(node)
+        for k, calls in enumerate(self.calls):
+            if known and self.same[k]:
+                assert isinstance(node, int)
+                for to in self.graph.distinct[node][k]:
+                    self._visit(to, node)
+                continue
+            row = self.graph.after[node][k] if known and isinstance(node, int) else None
+            if row is not None and len(row) != sum(len(p.choices) for p in calls):
+                row = None
+            j = -1
+            for p, prepared in enumerate(calls):
+                run, claims = prepared.run, prepared.claims
+                usual = self.original[k][p].run if row is not None else None
+                for values in prepared.choices:
+                    j += 1
+                    done = run(state, *values)
+                    if usual is not None and row is not None and done == usual(state, *values):
+                        if done is not None:
+                            self._visit(row[j], node)
+                        continue
+                    if usual is not None:
+                        self.differs = True
                     if done is None:
                         continue
                     result, after = done
-                    claims = prepared.claims
                     bad = claims is not None and claims(state, after, result, *values) >= 0
-                    after = explorer._normal(after)
-                    fresh = after not in self.parents
-                    if not bad and fresh and after not in graph.index:
-                        bad = explorer._state_clauses(after, after, None) >= 0
+                    to = self._node(self.explorer._normal(after))
+                    if not bad and isinstance(to, tuple) and to not in self.parents:
+                        bad = self.explorer._state_clauses(to, to, None) >= 0
                     if bad:
-                        found = self._confirmed([*self._path(state), prepared.call(values)])
+                        found = self._confirmed([*self._path(node), prepared.call(values)])
                         if found is not None:
                             return found
-                        unconfirmed += 1
-                        continue
-                    if fresh:
-                        self._visit(after, state)
-        return Search(expanded, complete=not unconfirmed)
+                        self.unconfirmed += 1
+                    else:
+                        self._visit(to, node)
+        return None
 
-    def _visit(self, state: Packed, parent: Packed) -> None:
-        if state not in self.parents:
-            self.parents[state] = parent
-            self.queue.append(state)
+    def _visit(self, node: _Node, parent: _Node | None) -> None:
+        if node not in self.parents:
+            self.parents[node] = parent
+            self.queue.append(node)
 
-    def _path(self, state: Packed) -> list[Call]:
+    def _path(self, node: _Node) -> list[Call]:
         """The calls that lead to the state."""
         path: list[Call] = []
-        while (parent := self.parents[state]) is not None:
-            path.append(self._step(parent, state))
-            state = parent
+        while (parent := self.parents[node]) is not None:
+            path.append(self._step(self._state(parent), self._state(node)))
+            node = parent
         return path[::-1]
 
     def _step(self, before: Packed, to: Packed) -> Call:
@@ -339,6 +384,7 @@ class _Pair:
             return Difference((), what, explorer.world)
         self.parents[first] = None
         queue = deque([first])
+        same = [_alike(ours, others) for ours, others in zip(self.mine, self.theirs, strict=True)]
         expanded = 0
         while queue:
             if expanded >= explorer.most_states:
@@ -347,11 +393,9 @@ class _Pair:
             pair = queue.popleft()
             mine, theirs = pair
             known = graph.index.get(mine) if mine == theirs else None
-            row = graph.after[known] if known is not None and known < len(graph.after) else None
+            row = graph.distinct[known] if known is not None and known < len(graph.after) else None
             for k, (ours, others) in enumerate(zip(self.mine, self.theirs, strict=True)):
-                if row is not None and all(
-                    a.run is b.run for a, b in zip(ours, others, strict=True)
-                ):
+                if row is not None and same[k]:
                     for to in row[k]:
                         state = graph.states[to]
                         if (state, state) not in self.parents:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from .system import Action, TransitionSystem
 from .terms import Binder, Literal, Op, Term, unnamed
 
-__all__ = ["Mutant", "mutants"]
+__all__ = ["Mutant", "mutants", "mutations"]
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,19 @@ def mutants(system: TransitionSystem) -> Iterator[Mutant]:
 
 def _mutated_actions(action: Action, ghosts: set[str]) -> Iterator[tuple[str, Action]]:
     if action.returns is not None:
-        for what, term in _mutations(action.returns):
+        for what, term in mutations(action.returns):
             yield f"answer, {what}", replace(action, returns=term)
     for k, (variable, value) in enumerate(action.effect):
         if variable.name in ghosts:
             continue
         rest = action.effect[:k], action.effect[k + 1 :]
         yield f"{variable.name}, forgotten", replace(action, effect=(*rest[0], *rest[1]))
-        for what, term in _mutations(value):
+        for what, term in mutations(value):
             line = (variable, term)
             yield f"{variable.name}, {what}", replace(action, effect=(*rest[0], line, *rest[1]))
 
 
-def _mutations(term: Term) -> Iterator[tuple[str, Term]]:
+def mutations(term: Term) -> Iterator[tuple[str, Term]]:
     """Every term that differs in one place, and what differs, counted where it occurs again."""
     seen: dict[str, int] = {}
     for what, mutated in _each(term):

@@ -1,0 +1,218 @@
+"""Whether a changed design is the original in other words: proved, for any number of elements.
+
+The two are given the same calls. A *coupling* says how their states are related: all variables are
+equal but for a few, the *apart* ones, of which it says something weaker. It is proved to hold
+initially and after every call, given the invariants of the original; and so is that the answers are
+the same. The plainest coupling has nothing apart: then it is enough that one step of what was
+changed comes to the same, wherever the invariants and guards hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..kernel.lemmas import Lemma, for_every, monotone
+from ..kernel.rewriting import replaced
+from ..kernel.system import Action, ActionProperty, Invariant, Property, TransitionSystem
+from ..kernel.terms import (
+    BOOL,
+    Function,
+    MapSort,
+    Op,
+    SetSort,
+    Symbol,
+    Term,
+    alpha_form,
+    forall,
+    subterms,
+)
+from .induction import Obligation, is_proved
+
+__all__ = ["Coupling", "Relation", "same_steps"]
+
+Relation = Callable[[Callable[[Term], Term]], Term]
+"""Given how to see a term in the other system, what is true of the two states."""
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Everything is equal, but for the variables apart; of those, what `relations` say.
+
+    `says` is the reason in words: why nobody can tell.
+    """
+
+    says: str
+    apart: frozenset[str] = frozenset()
+    relations: tuple[tuple[str, Relation], ...] = ()
+
+
+EQUAL = Coupling("it takes the same steps")
+
+
+def same_steps(
+    system: TransitionSystem, design: TransitionSystem, couplings: Sequence[Coupling] = ()
+) -> str | None:
+    """In words, why the two answer alike for ever; None where nothing is proved."""
+    for coupling in (EQUAL, *couplings):
+        if all(is_proved(o) for o in _obligations(system, design, coupling)):
+            return coupling.says
+    return None
+
+
+def _obligations(
+    system: TransitionSystem, design: TransitionSystem, coupling: Coupling
+) -> Iterator[Obligation]:
+    """What must be proved; what the two have in common needs no proof and is left out."""
+    twins = _Twins(coupling.apart)
+    both = twins.both(system, design)
+    relations = tuple(Invariant(n, relation(twins.of)) for n, relation in coupling.relations)
+    both = replace(both, invariants=(*system.invariants, *relations))
+    starts = dict(zip((v.name for v, _ in system.init), system.init, strict=True))
+    for variable, other in design.init:
+        mine = starts[variable.name][1]
+        if variable.name not in coupling.apart and other is not mine:
+            same = Invariant(f"{variable.name} begins alike", _same(mine, other))
+            yield Obligation(both, same, None, "initiation")
+    for relation in relations:
+        yield Obligation(both, relation, None, "initiation")
+    for mine_action, theirs in zip(system.actions, design.actions, strict=True):
+        yield from _of_action(both, mine_action, theirs, twins, relations)
+
+
+def _of_action(
+    both: TransitionSystem,
+    mine: Action,
+    theirs: Action,
+    twins: _Twins,
+    relations: Sequence[Invariant],
+) -> Iterator[Obligation]:
+    name = mine.name
+    pairs = [
+        (v.name, _value(mine, v), twins.of(_value(theirs, v)))
+        for v in both.variables
+        if v.name in mine.modifies | theirs.modifies and v.name not in twins.apart
+    ]
+    if mine.returns is not None and theirs.returns is not None:
+        pairs.append(("answer", mine.returns, twins.of(theirs.returns)))
+    for guard, other in zip(mine.guard.items(), theirs.guard.values(), strict=True):
+        pairs.append((guard[0], guard[1], twins.of(other)))
+    for what, one, two in pairs:
+        if alpha_form(one)[0] != alpha_form(two)[0]:
+            claim = ActionProperty(f"{what} alike", name, _same(one, two))
+            lemmas = tuple(_totals(one, two, twins))
+            yield _obligation(both, claim, "action", lemmas)
+    if mine.modifies | theirs.modifies:
+        for relation in relations:
+            yield _obligation(both, relation, "consecution", (), name)
+
+
+def _obligation(
+    both: TransitionSystem,
+    claim: Property,
+    kind: str,
+    lemmas: tuple[Lemma, ...],
+    name: str | None = None,
+) -> Obligation:
+    action = both.action(claim.action if isinstance(claim, ActionProperty) else str(name))
+    armed = replace(action, lemmas={claim.name: lemmas})
+    return Obligation(both, claim, armed, "action" if kind == "action" else "consecution")
+
+
+def _value(action: Action, variable: Symbol) -> Term:
+    return action.updates.get(variable.name, variable)
+
+
+class _Twins:
+    """The variables apart, as the other system has them."""
+
+    def __init__(self, apart: frozenset[str]) -> None:
+        self.apart = apart
+
+    def of(self, term: Term) -> Term:
+        """The term, about the state of the other system."""
+        return replaced(term, self._twin) if self.apart else term
+
+    def _twin(self, term: Term) -> Term | None:
+        if isinstance(term, Symbol) and term.name in self.apart:
+            if term.role in ("state", "ghost", "next"):
+                return replace(term, name=f"other {term.name}")
+        return None
+
+    def back(self, term: Term) -> Term:
+        def original(t: Term) -> Term | None:
+            if isinstance(t, Symbol) and t.name.startswith("other "):
+                return replace(t, name=t.name.removeprefix("other "))
+            return None
+
+        return replaced(term, original)
+
+    def symbol(self, variable: Symbol) -> Symbol:
+        return replace(variable, name=f"other {variable.name}")
+
+    def both(self, system: TransitionSystem, design: TransitionSystem) -> TransitionSystem:
+        """The original, and beside it the twins of what is apart, as the design changes them."""
+        actions = []
+        for mine, theirs in zip(system.actions, design.actions, strict=True):
+            lines = tuple(
+                (self.symbol(v), self.of(t)) for v, t in theirs.effect if v.name in self.apart
+            )
+            actions.append(replace(mine, effect=(*mine.effect, *lines), lemmas={}))
+        apart = [v for v in system.variables if v.name in self.apart]
+        starts = [(self.symbol(v), t) for v, t in design.init if v.name in self.apart]
+        return replace(
+            system,
+            variables=(*system.variables, *map(self.symbol, apart)),
+            init=(*system.init, *starts),
+            actions=tuple(actions),
+            action_properties=(),
+        )
+
+
+def _totals(one: Term, two: Term, twins: _Twins) -> Iterator[Lemma]:
+    """Sets with the same elements have the same total: said of each pair that corresponds."""
+    mine = [t for t in subterms(one) if _is_total(t)]
+    theirs = [t for t in subterms(two) if _is_total(t)]
+    for a in mine:
+        for b in theirs:
+            assert isinstance(a, Op) and isinstance(b, Op)
+            if a.function is not b.function or alpha_form(a)[0] == alpha_form(b)[0]:
+                continue
+            if alpha_form(twins.back(b))[0] == alpha_form(a)[0]:
+                yield from _each_way(a, b)
+
+
+def _each_way(a: Op, b: Op) -> Iterator[Lemma]:
+    weight, one, two = a.function, a.args[0], b.args[0]
+    assert isinstance(weight, Function)
+    free = alpha_form(one)[1], alpha_form(two)[1]
+    if len(free[0]) != len(free[1]) or len(free[0]) > 1:
+        return
+    if not free[0]:
+        yield monotone(one, two, weight)
+        yield monotone(two, one, weight)
+        return
+    (x,), (y,) = free
+
+    def there(k: Term) -> tuple[Term, Term]:
+        return _at(one, x, k), _at(two, y, k)
+
+    yield for_every(x.sort, lambda k: monotone(there(k)[0], there(k)[1], weight))
+    yield for_every(x.sort, lambda k: monotone(there(k)[1], there(k)[0], weight))
+
+
+def _at(term: Term, symbol: Symbol, value: Term) -> Term:
+    return replaced(term, lambda t: value if t is symbol else None)
+
+
+def _is_total(term: Term) -> bool:
+    return isinstance(term, Op) and term.name == "total"
+
+
+def _same(mine: Term, theirs: Term) -> Term:
+    match mine.sort:
+        case SetSort():
+            return mine.same_elements(theirs)
+        case MapSort(key=key):
+            return forall(key, lambda k: mine[k] == theirs[k])
+    return mine.iff(theirs) if mine.sort == BOOL else mine == theirs
