@@ -49,14 +49,14 @@ lint: $(VENV)/.installed-test
 	@$(BIN)/lint-imports
 
 bench: $(VENV)/.installed-test
-	@$(BIN)/python tests/benchmarks
+	@$(BIN)/python tests/tools/bench
 
 $(VENV)/.installed-strength: $(VENV)/.installed-test
 	@$(PIP) --editable '.[test,strength]'
 	@touch $@
 
 mutants: $(VENV)/.installed-strength
-	@$(BIN)/python -m tests.mutants.run
+	@$(BIN)/python -m tests.tools.mutants.run
 
 vectors: $(VENV)/.installed
 	@$(BIN)/mmcache-spec counterexamples

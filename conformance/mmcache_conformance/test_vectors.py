@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from mmcache_conformance.errors import TargetError, TargetSpecError
-from mmcache_conformance.runner import run_vector
-from mmcache_conformance.story import failure_story
-from mmcache_conformance.suite import load_suite
-from mmcache_conformance.target import Implementation, Target
-from mmcache_conformance.targets import open_target
-from mmcache_spec.vectors.format import Vector, VectorError
+from mmcache_conformance.reports.story import failure_story
+from mmcache_conformance.suites.load import load_suite
+from mmcache_conformance.targets.open import open_target
+from mmcache_conformance.targets.protocol import Implementation, Target
+from mmcache_conformance.verdicts.run import run_vector
+from mmcache_vectors.manager import Vector, VectorError
 
 Started = tuple[Target, Implementation]
 

@@ -2,6 +2,15 @@
 
 from .encoder_cache import EncoderCacheManager
 from .encoder_decoder import EncoderDecoderCacheManager
+from .engine.scheduling_pass import (
+    EngineDecisions,
+    EngineItem,
+    EngineParameters,
+    EngineRequest,
+    PassOutput,
+    SchedulingPass,
+)
+from .engine.worker_cache import EncoderCacheMiss, WorkerEncoderCache, WorkerOrder
 from .errors import (
     AlreadyAllocatedError,
     InputChangedError,
@@ -11,16 +20,7 @@ from .errors import (
     SizeChangedError,
 )
 from .request import Request
-from .scheduling_pass import (
-    EngineDecisions,
-    EngineItem,
-    EngineParameters,
-    EngineRequest,
-    PassOutput,
-    SchedulingPass,
-)
 from .two_phase import TwoPhaseEncoderCacheManager
-from .worker_cache import EncoderCacheMiss, WorkerEncoderCache, WorkerOrder
 
 __all__ = [
     "AlreadyAllocatedError",

@@ -1,0 +1,1 @@
+"""The specification of the multimodal encoder cache, and its proofs."""

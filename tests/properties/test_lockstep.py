@@ -44,7 +44,7 @@ from mmcache import (
     NoRoomError,
     SizeChangedError,
 )
-from mmcache_spec.interpreter import Call, Interpreter, Step, World
+from mmcache_spec.evaluate.interpreter import Call, Interpreter, Step, World
 from mmcache_spec.kernel.system import TransitionSystem
 from mmcache_spec.model.encoder_decoder import encoder_decoder
 from mmcache_spec.model.ledger import ledger

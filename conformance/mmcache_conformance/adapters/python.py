@@ -14,10 +14,10 @@ from typing import BinaryIO
 
 import msgspec
 
-from ..adapter_protocol import About, Errored, Ran, Request, Run, Start, Started, Stop
 from ..errors import TargetError, TargetSpecError, describe_exception
-from ..target import Target
-from ..targets import open_target
+from ..targets.open import open_target
+from ..targets.protocol import Target
+from ..targets.wire import About, Errored, Ran, Request, Run, Start, Started, Stop
 
 __all__ = ["main", "serve"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import z3
 
-from ..interpreter import Call, Interpreter, State, Step, World
+from ..evaluate.interpreter import Call, Interpreter, State, Step, World
 from ..kernel.goals import Goal
 from ..kernel.system import Invariant, Property, Scope, TransitionSystem
 from .unrolling import Pin, Start, Unrolling

@@ -16,11 +16,11 @@ from typing import Literal
 
 import z3
 
-from ..interpreter import Step, World
+from ..evaluate.interpreter import Step, World
+from ..evaluate.unbounded import Unbounded
 from ..kernel.lemmas import measure_instances
 from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, unnamed
-from ..translate.unbounded import Unbounded
 from .bounded import shortest, wrong_start
 
 __all__ = [

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import z3
 
-from ..interpreter import Call, World
+from ..evaluate.finite import Finite, Names, conjunction, disjunction, negation
+from ..evaluate.interpreter import Call, World
 from ..kernel.goals import ANY, Goal
 from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort
-from ..translate.finite import Finite, Names, conjunction, disjunction, negation
 
 __all__ = ["Pin", "Start", "Unrolling"]
 

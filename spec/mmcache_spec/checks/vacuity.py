@@ -6,10 +6,10 @@ from typing import Any
 
 import z3
 
+from ..evaluate.finite import Finite, Names
 from ..kernel.goals import vacuity_goals
 from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import Symbol, Term, alpha_form, subterms
-from ..translate.finite import Finite, Names
 from .bounded import Trace, witnesses
 from .induction import lemmas, obligations
 

@@ -1,0 +1,1 @@
+"""The language: terms, transition systems, goals, lemmas, mutants. Calls no solver."""

@@ -1,0 +1,1 @@
+"""Definitions and traces as text for people."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mmcache_vectors.clauses import CLAUSES, Clause
+
 from ..checks.vacuity import lemmas_of
+from ..evaluate.text import formula, lines, names_in
 from ..kernel.system import Action, ActionProperty, Property, TransitionSystem
 from ..kernel.terms import Term
-from ..model.clauses import CLAUSES, Clause
 from ..model.variants import SPECIFIED, VARIANTS
-from .formula import formula, lines, names_in
 
 __all__ = ["reference_page", "report_link"]
 

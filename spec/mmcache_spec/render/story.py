@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mmcache_vectors.clauses import CLAUSES
+
 from ..checks.bounded import Counterexample, Trace
 from ..checks.induction import CTI, Outcome
-from ..interpreter import Call, Interpreter, State, Step, World
-from ..model.clauses import CLAUSES
-from ..vectors.replay import by_age
+from ..evaluate.interpreter import Call, Interpreter, State, Step, World
+from ..oracle import by_age
 
 __all__ = ["as_json", "call_text", "cti_story", "ledger_text", "story"]
 

@@ -1,0 +1,1 @@
+"""vLLM's own scheduler, made on a CPU, with a mirrored worker."""

@@ -1,0 +1,1 @@
+"""Recordings of a running engine: written, read, judged."""

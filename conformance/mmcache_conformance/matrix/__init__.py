@@ -1,0 +1,1 @@
+"""Many releases: which wrong decision came, and when it went."""

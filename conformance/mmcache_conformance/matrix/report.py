@@ -1,0 +1,221 @@
+"""A matrix on a terminal, as Markdown, as JSON, and as one HTML page. Rows down, clauses across."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mmcache_vectors.clauses import clause
+from mmcache_vectors.manager import Vector
+
+from ..reports.page import document, element
+from ..verdicts.model import TargetReport
+from ..verdicts.tally import Tally, clause_ids, tally
+from .run import Defect, Matrix, unexplained
+
+__all__ = [
+    "defect_line",
+    "encode_matrix",
+    "matrix_markdown",
+    "matrix_page",
+    "matrix_schema",
+    "print_matrix",
+]
+
+LEGEND = (
+    "✓ every vector of the clause that applies passes; ✗ n: n of them fail; - none applies, "
+    "because the release does not have what they call."
+)
+RULE = (
+    "A release has a defect if it fails every vector that applies to it and that the wrong "
+    "decision fails. First and last are of the releases run, not of every commit between them."
+)
+
+
+class _Cell(NamedTuple):
+    text: str
+    style: str
+
+
+def _cell(counts: Tally) -> _Cell:
+    if not counts.run:
+        return _Cell("-", "none")
+    if not counts.bad:
+        return _Cell("✓", "good")
+    return _Cell(f"✗ {counts.run - counts.passed}", "bad")
+
+
+def row_name(row: TargetReport) -> str:
+    """A release by its version."""
+    return row.target.removeprefix("vllm:")
+
+
+def defect_line(defect: Defect) -> str:
+    """One sentence: where it was met first, and where no longer."""
+    first, last = (t.removeprefix("vllm:") for t in (defect.first_with, defect.last_with))
+    if defect.first_without is None:
+        rest = "no later one is without it"
+    else:
+        rest = f"{defect.first_without.removeprefix('vllm:')} is the first after it without"
+    if first == last:
+        return f"met in {first} only; {rest}"
+    gaps = ", but not in all between" if defect.gaps else ""
+    return f"first met in {first}, last in {last}{gaps}; {rest}"
+
+
+# --- terminal ----------------------------------------------------------------------------------
+
+
+def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) -> None:
+    """The table, the legend, the defects, and whatever they do not explain."""
+    ids = clause_ids(matrix.rows)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
+    table.add_column("release", no_wrap=True)
+    for id in ids:
+        table.add_column(id, justify="center", no_wrap=True)
+    styles = {"good": "green", "bad": "bold red", "none": "dim"}
+    for row in matrix.rows:
+        if row.implementation is None:
+            continue
+        cells = (_cell(tally(row, id)) for id in ids)
+        table.add_row(row_name(row), *(Text(c.text, styles[c.style]) for c in cells))
+    console.print(table)
+    console.print(Text(LEGEND, "dim"))
+    for row in matrix.rows:
+        if row.implementation is None:
+            console.print(Text(f"{row_name(row)}: not run: {row.reason}"), soft_wrap=True)
+    console.print()
+    for defect in matrix.defects:
+        head = Text.assemble((", ".join(defect.clauses), "bold"), f" {defect.variant}: ")
+        console.print(head.append(defect_line(defect)), soft_wrap=True)
+    for line in _unexplained_lines(matrix, vectors):
+        console.print(Text(line, "bold red"), soft_wrap=True)
+
+
+def _unexplained_lines(matrix: Matrix, vectors: Sequence[Vector]) -> list[str]:
+    return [
+        f"{row_name(row)} fails, for no reason that the specification lists: {', '.join(ids)}"
+        for row in matrix.rows
+        if (ids := unexplained(row, vectors))
+    ]
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+def encode_matrix(matrix: Matrix) -> bytes:
+    """Indented JSON with sorted keys and one newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(matrix, order="sorted"), indent=2) + b"\n"
+
+
+def matrix_schema() -> dict[str, Any]:
+    """The JSON Schema of the JSON output (draft 2020-12)."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "mmcache conformance matrix, version 1",
+        **msgspec.json.schema(Matrix),
+    }
+
+
+def matrix_markdown(matrix: Matrix, vectors: Sequence[Vector]) -> str:
+    """A page for a repository."""
+    ids = clause_ids(matrix.rows)
+    run = [row for row in matrix.rows if row.implementation is not None]
+    lines = [
+        "# vLLM releases against the clauses",
+        "",
+        f"Run on {matrix.date}: {len(run)} targets, {_suite(matrix)}. Regenerate with",
+        "`mmcache-conformance matrix --out DIR`.",
+        "",
+        f"{LEGEND} What a clause says is in [clauses.md](clauses.md).",
+        "",
+        "## Defects",
+        "",
+        RULE,
+        "",
+    ]
+    for defect in matrix.defects:
+        lines.append(
+            f"* **{', '.join(defect.clauses)}** `{defect.variant}` ({defect.says.rstrip('.')}): "
+            f"{defect_line(defect)}."
+        )
+    if not matrix.defects:
+        lines.append("None.")
+    lines += [f"* {line}" for line in _unexplained_lines(matrix, vectors)]
+    lines += ["", "## Releases", ""]
+    lines += [f"| release | {' | '.join(ids)} |", "|---|" + ":-:|" * len(ids)]
+    for row in run:
+        cells = " | ".join(_cell(tally(row, id)).text for id in ids)
+        lines.append(f"| {row_name(row)} | {cells} |")
+    left_out = [row for row in matrix.rows if row.implementation is None]
+    if left_out:
+        lines += ["", "## Not run", ""]
+        lines += [f"* {row_name(row)}: {row.reason}" for row in left_out]
+    return "\n".join(lines) + "\n"
+
+
+def _suite(matrix: Matrix) -> str:
+    suite = matrix.suite
+    return f"{suite.vectors} vectors of suite {suite.version}, digest `{suite.digest}`"
+
+
+def matrix_page(matrix: Matrix, vectors: Sequence[Vector]) -> str:
+    """The page. It asks nothing of the network."""
+    ids = clause_ids(matrix.rows)
+    heads = "".join(element("th", id, title=f"{clause(id).name}: {clause(id).says}") for id in ids)
+    lines = [element("tr", element("th", "release") + heads)]
+    for row in matrix.rows:
+        name = element("td", escape(row_name(row)))
+        if row.implementation is None:
+            said = element("td", escape(row.reason or ""), class_="reason", colspan=str(len(ids)))
+            lines.append(element("tr", name + said))
+            continue
+        cells = []
+        for id in ids:
+            cell, failing = _cell(tally(row, id)), _failing(row, id)
+            title = f"{row_name(row)}, {id} {clause(id).name}"
+            title += f": fails {', '.join(failing)}" if failing else ""
+            cells.append(element("td", cell.text, class_=f"cell-{cell.style}", title=title))
+        lines.append(element("tr", name + "".join(cells)))
+    defects = [
+        element(
+            "li",
+            element("b", escape(", ".join(d.clauses)))
+            + f" {element('code', escape(d.variant))} ({escape(d.says.rstrip('.'))}): "
+            + escape(f"{defect_line(d)}."),
+        )
+        for d in matrix.defects
+    ]
+    defects += [
+        element("li", escape(line), class_="bad") for line in _unexplained_lines(matrix, vectors)
+    ]
+    suite = matrix.suite
+    about = (
+        f"Run on {matrix.date}: {suite.vectors} vectors of suite {suite.version}, digest "
+        + element("code", suite.digest)
+    )
+    clauses = "".join(
+        element("tr", element("td", id) + element("td", escape(clause(id).says))) for id in ids
+    )
+    body = [
+        element("h1", "Releases against the clauses"),
+        element("p", about, class_="soft"),
+        element("div", element("table", "\n".join(lines), class_="matrix"), class_="scroll"),
+        element("p", escape(LEGEND), class_="soft"),
+        element("h2", "Defects"),
+        element("p", escape(RULE), class_="soft"),
+        element("ul", "\n".join(defects)) if defects else element("p", "None."),
+        element("h2", "What the clauses say"),
+        element("table", clauses),
+    ]
+    return document("Releases against the clauses", "\n".join(body))
+
+
+def _failing(row: TargetReport, id: str) -> list[str]:
+    return [v.id for v in row.verdicts if id in v.clauses and v.outcome in {"fail", "error"}]

@@ -1,0 +1,162 @@
+"""A run on a terminal: the failures as stories, then one table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mmcache_vectors.clauses import CLAUSES, clause
+from mmcache_vectors.manager import Vector
+
+from ..verdicts.model import BAD, Outcome, TargetReport, Verdict
+from ..verdicts.tally import OUTCOMES, Tally, clause_ids, tally
+from .story import failure_story
+
+__all__ = ["print_run"]
+
+
+def print_run(
+    reports: Sequence[TargetReport],
+    vectors: Sequence[Vector],
+    console: Console,
+    *,
+    quiet: bool = False,
+) -> None:
+    """Everything that a person needs to know; if `quiet`, one line a target."""
+    if quiet:
+        for report in reports:
+            console.print(_line(report), soft_wrap=True)
+        return
+    by_id = {vector.id: vector for vector in vectors}
+    for report in reports:
+        for verdict in report.verdicts:
+            if verdict.outcome in BAD:
+                _print_failure(report, verdict, by_id[verdict.id], console)
+    started = [report for report in reports if report.implementation is not None]
+    across = _targets_across(started, console.width)
+    for first in range(0, len(started), across):
+        console.print(_table(started[first : first + across]))
+    for report in started:
+        _print_expected(report, console)
+        _print_skips(report, console)
+    for report in reports:
+        if report.implementation is None:
+            console.print(Text.assemble((report.target, "bold"), " could not be started"))
+            _print_plain(f"  {report.reason}", console)
+
+
+def _line(report: TargetReport) -> Text:
+    """What became of the vectors, and which clauses the failures are about."""
+    line = Text.assemble((f"{report.target:12}", "bold"), "  ")
+    if report.implementation is None:
+        return line.append(f"could not be started: {report.reason}")
+    total = report.count()
+    failing = {c for v in report.verdicts if v.outcome in BAD for c in v.clauses}
+    parts = [
+        Text(f"{total[outcome]} {word}", style=_STYLES[outcome])
+        for outcome, word in OUTCOMES.items()
+        if outcome == "pass" or total[outcome]
+    ]
+    line.append(Text(", ").join(parts))
+    if total["skip"] == len(report.verdicts) > 0:
+        line.append("  nothing was checked")
+    if failing:
+        line.append(f"  ({', '.join(c for c in CLAUSES if c in failing)})")
+    return line
+
+
+def _print_failure(
+    report: TargetReport, verdict: Verdict, vector: Vector, console: Console
+) -> None:
+    head = {"fail": "FAIL", "error": "ERROR"}.get(verdict.outcome, "UNEXPECTED PASS")
+    title = Text.assemble((head, "bold red"), " ", (verdict.id, "bold"), f" on {report.target}")
+    console.print(title, soft_wrap=True)
+    if verdict.failure is not None:
+        _print_plain(failure_story(vector, verdict.failure), console)
+    else:
+        _print_plain(f"{verdict.reason}\n", console)
+    if verdict.stderr is not None:
+        _print_plain("its standard error meanwhile:", console)
+        _print_plain("".join(f"     {line}\n" for line in verdict.stderr.splitlines()), console)
+
+
+def _print_plain(text: str, console: Console) -> None:
+    console.print(Text(text), soft_wrap=True)
+
+
+_LEFT_COLUMNS = 30
+_WIDEST_HEADER = 30
+
+
+def _header(report: TargetReport) -> Text:
+    """The target; of a long one, its end."""
+    spec = report.target
+    return Text(spec if len(spec) <= _WIDEST_HEADER else "\u2026" + spec[1 - _WIDEST_HEADER :])
+
+
+def _targets_across(reports: Sequence[TargetReport], width: int) -> int:
+    """How many targets one table can show, side by side."""
+    widest = max((len(_header(report)) for report in reports), default=0)
+    return max(1, (width - _LEFT_COLUMNS) // (widest + 2))
+
+
+def _table(reports: Sequence[TargetReport]) -> Table:
+    """Clauses down, targets across. A vector of several clauses counts for each."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("clause", no_wrap=True)
+    table.add_column()
+    for report in reports:
+        table.add_column(_header(report), justify="right", no_wrap=True)
+    for id in clause_ids(reports):
+        cells = (_passed_of_run(tally(report, id)) for report in reports)
+        table.add_row(id, _shortened(clause(id).name), *cells)
+    table.add_row()
+    totals = [report.count() for report in reports]
+    for outcome, word in OUTCOMES.items():
+        if outcome == "pass" or any(total[outcome] for total in totals):
+            style = _STYLES[outcome]
+            cells = (Text(str(n), style=style if n else "") for n in (t[outcome] for t in totals))
+            table.add_row(word, "", *cells)
+    table.add_row("seconds", "", *(f"{report.seconds:.2f}" for report in reports))
+    return table
+
+
+def _shortened(name: str) -> Text:
+    """Gives way to the results where the terminal is narrow."""
+    return Text(name, no_wrap=True, overflow="ellipsis")
+
+
+_STYLES: dict[Outcome, str] = {
+    "pass": "bold green",
+    "fail": "bold red",
+    "error": "bold red",
+    "xpass": "bold red",
+    "xfail": "bold yellow",
+    "skip": "bold yellow",
+}
+
+
+def _passed_of_run(counts: Tally) -> Text:
+    if not counts.run:
+        return Text("skipped" if counts.skipped else "-", style="yellow")
+    whole = counts.passed == counts.run
+    style = "green" if whole else "red" if counts.bad else "yellow"
+    return Text(f"{counts.passed}/{counts.run}", style=style)
+
+
+def _print_expected(report: TargetReport, console: Console) -> None:
+    reasons = Counter((v.reason, v.link) for v in report.verdicts if v.outcome == "xfail")
+    for (reason, link), count in reasons.items():
+        _print_plain(f"{report.target}: {count} failed as expected: {reason} ({link})", console)
+
+
+def _print_skips(report: TargetReport, console: Console) -> None:
+    reasons = Counter(v.reason for v in report.verdicts if v.outcome == "skip")
+    for reason, count in reasons.items():
+        _print_plain(f"{report.target}: {count} skipped: {reason}", console)
+    if reasons.total() == len(report.verdicts) > 0:
+        _print_plain(f"{report.target}: nothing was checked", console)

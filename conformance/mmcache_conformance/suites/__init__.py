@@ -1,0 +1,1 @@
+"""Which vectors are run: loading and selecting."""

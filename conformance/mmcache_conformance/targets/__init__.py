@@ -1,0 +1,1 @@
+"""What is tested: a Python class, a file or release of vLLM, a command."""

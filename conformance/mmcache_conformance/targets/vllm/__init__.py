@@ -1,0 +1,1 @@
+"""The managers of vLLM, from a file, a checkout, an installation or a released wheel."""

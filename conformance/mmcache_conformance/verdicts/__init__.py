@@ -1,0 +1,1 @@
+"""What a run finds: vectors played on a target, compared, and counted."""

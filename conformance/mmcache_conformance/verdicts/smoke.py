@@ -1,0 +1,110 @@
+"""Is an adapter fit to be believed? Three vectors that anything must pass, and one that must fail.
+
+The last one expects what is plainly wrong. An adapter that passes it answers without asking its
+engine, or the harness does not see what it answers; then no other verdict is worth anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from mmcache_vectors.manager import (
+    Allocate,
+    Call,
+    CanAllocate,
+    Expect,
+    GetFreedMmHashes,
+    Item,
+    Manager,
+    Observed,
+    Parameters,
+    Provenance,
+    Request,
+    Step,
+    Vector,
+    content_id,
+)
+
+from ..targets.protocol import MANAGERS, Target
+from .model import TargetReport, Verdict
+from .run import run_target
+
+__all__ = ["Check", "smoke", "smoke_vectors"]
+
+Returns = bool | tuple[str, ...] | None
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One vector of the smoke test: what it is about, what became of it, and what should."""
+
+    verdict: Verdict
+    says: str
+    ok: bool
+
+
+def smoke(target: Target) -> tuple[TargetReport, tuple[Check, ...]]:
+    """Start the target and run the smoke vectors of every manager that it has.
+
+    No checks mean that it could not be started, which the report explains, or has no manager.
+    """
+    vectors = [vector for manager in MANAGERS for vector in smoke_vectors(manager)]
+    report = run_target(target, vectors)
+    if report.implementation is None:
+        return report, ()
+    says = {vector.id: vector for vector in vectors}
+    checks = []
+    for verdict in report.verdicts:
+        if verdict.manager not in report.implementation.capabilities:
+            continue
+        wanted = "fail" if says[verdict.id].variant == _WRONG else "pass"
+        checks.append(Check(verdict, says[verdict.id].description, verdict.outcome == wanted))
+    return report, tuple(checks)
+
+
+_WRONG = "a deliberately wrong expectation"
+
+
+def smoke_vectors(manager: Manager) -> tuple[Vector, ...]:
+    """Three that any manager passes, and one that none may pass."""
+    return (
+        _vector(manager, "a new manager has nothing to report", ((GetFreedMmHashes(), ()),)),
+        _vector(manager, "an item that fits is admitted", ((CanAllocate("r1", 0, 2, 0), True),)),
+        _vector(
+            manager,
+            "an item that was admitted is allocated",
+            ((CanAllocate("r1", 0, 2, 0), True), (Allocate("r1", 0), None)),
+        ),
+        _vector(
+            manager,
+            "an item within its budget is refused, which must be reported as failing",
+            ((CanAllocate("r1", 0, 2, 0), False),),
+            variant=_WRONG,
+        ),
+    )
+
+
+def _vector(
+    manager: Manager,
+    says: str,
+    lines: Sequence[tuple[Call, Returns]],
+    variant: str = "specified",
+) -> Vector:
+    parameters = Parameters(4, (Request("r1", (Item("A", 2),)),))
+    steps = tuple(Step(call, Expect(returns, Observed())) for call, returns in lines)
+    return Vector(
+        format="mmcache/vector",
+        format_version=1,
+        id=content_id("smoke", manager, parameters, steps),
+        description=says,
+        manager=manager,
+        goal="smoke",
+        variant=variant,
+        clauses=(),
+        kills=(),
+        requires=(),
+        provenance=Provenance("none", "none", 0),
+        parameters=parameters,
+        steps=steps,
+    )

@@ -1,0 +1,54 @@
+"""Counts of verdicts, as every report shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from mmcache_vectors.clauses import CLAUSES
+
+from .model import BAD, Outcome, TargetReport
+
+__all__ = ["OUTCOMES", "Tally", "clause_ids", "counts_text", "tally"]
+
+OUTCOMES: dict[Outcome, str] = {
+    "pass": "passed",
+    "fail": "failed",
+    "error": "errors",
+    "xpass": "passed, expected to fail",
+    "xfail": "failed as expected",
+    "skip": "skipped",
+}
+"""The words for the outcomes, in the order in which they are shown."""
+
+
+class Tally(NamedTuple):
+    """What became of the vectors of one clause on one target."""
+
+    passed: int
+    run: int
+    """Those that were not skipped."""
+    skipped: int
+    bad: bool
+    """Whether any of them fails the run."""
+
+
+def tally(report: TargetReport, clause_id: str) -> Tally:
+    """A vector of several clauses counts for each."""
+    found = [v.outcome for v in report.verdicts if clause_id in v.clauses]
+    skipped = found.count("skip")
+    return Tally(found.count("pass"), len(found) - skipped, skipped, not BAD.isdisjoint(found))
+
+
+def clause_ids(reports: Iterable[TargetReport]) -> list[str]:
+    """The clauses that the verdicts are about, in the order of the specification."""
+    ids = {id for r in reports for v in r.verdicts for id in v.clauses}
+    order = {id: k for k, id in enumerate(CLAUSES)}
+    return sorted(ids, key=lambda id: (order.get(id, len(order)), id))
+
+
+def counts_text(report: TargetReport) -> str:
+    """Such as `42 passed, 12 skipped`."""
+    total = report.count()
+    said = [f"{total[o]} {word}" for o, word in OUTCOMES.items() if o == "pass" or total[o]]
+    return ", ".join(said)

@@ -1,0 +1,1 @@
+"""The contract between specification and kit: formats, clauses, and the vectors themselves."""

@@ -1,0 +1,165 @@
+"""The clauses in English, and the public reports that each would have caught.
+
+Their formulas are in `ledger` and `encoder_decoder`. Ids are never reused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CLAUSES", "Clause", "clause"]
+
+
+@dataclass(frozen=True)
+class Clause:
+    id: str
+    name: str
+    says: str
+    reports: tuple[str, ...] = ()
+    """Public issues and pull requests, as `repository#number`."""
+
+
+CLAUSES: dict[str, Clause] = {
+    clause.id: clause
+    for clause in (
+        Clause(
+            "L1",
+            "report_disjoint_from_cached",
+            "A hash in the report is not cached when it is reported.",
+            ("vllm#52482",),
+        ),
+        Clause(
+            "L2",
+            "report_complete_and_cleared",
+            "Every hash evicted since the last report and still absent is in the report, and "
+            "nothing else is; a second read is empty.",
+            ("vllm#39544",),
+        ),
+        Clause(
+            "L3",
+            "free_slots_conserved",
+            "Free slots are the capacity less the sizes of the cached hashes, and never negative.",
+            ("vllm#23544", "vllm#12545"),
+        ),
+        Clause(
+            "L4",
+            "freeable_slots_conserved",
+            "Freeable slots are the free slots and the sizes of the freeable hashes.",
+            ("vllm#23544",),
+        ),
+        Clause(
+            "L5",
+            "freeable_iff_unreferenced",
+            "A hash is freeable exactly when it is cached and no request references it.",
+            ("vllm#31857",),
+        ),
+        Clause(
+            "L6",
+            "eviction_is_oldest_first_and_minimal",
+            "Eviction takes the longest-unreferenced hashes, no more than needed, and never fails "
+            "for want of one.",
+            ("vllm#22711",),
+        ),
+        Clause(
+            "L7",
+            "admission_is_exact",
+            "can_allocate is true iff the size is within the compute budget and size + pending "
+            "fits the freeable slots; a refusal changes nothing.",
+            ("vllm#37307",),
+        ),
+        Clause(
+            "L8",
+            "reference_until_last_occurrence",
+            "A request that uses a hash at several positions holds its reference until the last "
+            "is freed.",
+            ("vllm#54284", "vllm-ascend#16781"),
+        ),
+        Clause(
+            "L9",
+            "release_is_idempotent",
+            "Freeing the same input or request again changes nothing.",
+            ("vllm#54284",),
+        ),
+        Clause(
+            "L10",
+            "reset_is_initial",
+            "reset gives the initial ledger, so late releases after it change nothing.",
+            ("vllm#33452",),
+        ),
+        Clause(
+            "L11",
+            "hit_is_exact",
+            "check_and_update_cache is true iff the hash is cached, and then the position holds a "
+            "reference; a miss changes nothing.",
+            ("vllm#22711",),
+        ),
+        Clause(
+            "E1",
+            "credit_once",
+            "Encoder-decoder: an allocation is credited back once.",
+            ("vllm#55733", "vllm#51228"),
+        ),
+        Clause(
+            "E2",
+            "notice_after_the_step",
+            "Encoder-decoder: a hash is reported one pass after its allocation, exactly once.",
+            ("vllm#32789",),
+        ),
+        Clause(
+            "S1",
+            "gather_never_misses",
+            "The worker holds every hash that its step gathers.",
+            ("vllm#52482", "vllm#38551", "vllm#45347", "vllm#34220", "vllm#45658"),
+        ),
+        Clause(
+            "S2",
+            "hit_is_materialised",
+            "Every cached hash is at the worker, or the pass that is being decided encodes or "
+            "loads it: a hit is never of something that nobody has made.",
+            ("vllm#53723",),
+        ),
+        Clause(
+            "S3",
+            "mirrors_agree",
+            "Between passes the worker holds exactly the hashes that the ledger has cached.",
+            ("vllm#39544", "vllm#52482"),
+        ),
+        Clause(
+            "S4",
+            "worker_memory_bounded",
+            "Between passes the worker holds no more than the capacity; within a step, no more "
+            "than that if it drops first, and than that and what is reported if it encodes first.",
+            ("vllm#39544", "vllm#32789"),
+        ),
+        Clause(
+            "S5",
+            "no_orphan_reference",
+            "Between passes only requests that run hold references.",
+            ("vllm#31857", "vllm#12545"),
+        ),
+        Clause(
+            "S6",
+            "worker_order_irrelevant",
+            "Dropping before or after encoding leaves the worker with the same tensors.",
+            ("vllm#52482",),
+        ),
+        Clause(
+            "S7",
+            "progress",
+            "While a request is unfinished, some request can be served: zero-token passes do not "
+            "repeat for ever.",
+            ("vllm#31857", "vllm#40707", "vllm#51603"),
+        ),
+        Clause(
+            "S8",
+            "scheduled_encode_has_payload",
+            "The worker has the raw item of everything that it is told to encode.",
+            ("vllm#50871",),
+        ),
+    )
+}
+
+
+def clause(id: str) -> Clause:
+    """The clause; one that this version does not know has only its id."""
+    return CLAUSES.get(id, Clause(id, id, ""))

@@ -1,0 +1,247 @@
+"""The protocol executed in plain Python: no solver, concrete values, the same definitions.
+
+Every model that a solver returns is run here again before it is shown or saved, and the expected
+values of the conformance vectors come from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from ..kernel.goals import ANY, Goal
+from ..kernel.system import Action, Invariant, Property, TransitionSystem
+from ..kernel.terms import Binder, Function, Literal, Op, Sort, Symbol, Term, unnamed
+
+__all__ = ["Call", "Interpreter", "State", "Step", "World"]
+
+Value = Any
+"""bool, int, an element (a string), a frozenset of tuples of elements, or a dict (a map)."""
+
+State = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class World:
+    """A finite world: the elements of each sort, and the constants and functions over them."""
+
+    universe: Mapping[str, Sequence[str]]
+    constants: Mapping[str, int]
+    functions: Mapping[str, Mapping[str, Value]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """An action with its arguments, by parameter name."""
+
+    action: str
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a call did: the guards that it failed (then nothing happened), its result, the state."""
+
+    call: Call
+    refused_by: tuple[str, ...]
+    result: Value
+    before: State
+    after: State
+
+
+@dataclass(frozen=True)
+class _Scope:
+    before: State
+    after: State
+    arguments: Mapping[str, Value]
+    result: Value
+
+
+class Interpreter:
+    """Runs one transition system in one finite world."""
+
+    def __init__(self, system: TransitionSystem, world: World) -> None:
+        self.system = system
+        self.world = world
+
+    def initial(self) -> dict[str, Value]:
+        nothing = _Scope({}, {}, {}, None)
+        return {v.name: self._value(term, nothing, {}) for v, term in self.system.init}
+
+    def call(self, state: State, call: Call) -> Step:
+        """Perform one call; where a guard fails, the step names it and the state stays."""
+        action = self.system.action(call.action)
+        scope = _Scope(state, {}, call.arguments, None)
+        refused = tuple(n for n, g in action.guard.items() if not self._value(g, scope, {}))
+        if refused:
+            return Step(call, refused, None, state, state)
+        returns = action.returns
+        answer = None if returns is None else self._value(returns, scope, {})
+        after = dict(state)
+        for name, term in action.updates.items():
+            after[name] = self._value(term, scope, {})
+        return Step(call, (), answer, state, after)
+
+    def run(self, calls: Sequence[Call], start: State | None = None) -> Iterator[Step]:
+        state: State = self.initial() if start is None else start
+        for call in calls:
+            step = self.call(state, call)
+            yield step
+            state = step.after
+
+    def holds(self, invariant: Invariant, state: State) -> bool:
+        return bool(self.evaluate(invariant.formula, state))
+
+    def evaluate(self, term: Term, state: State) -> Value:
+        """The value of a term without parameters in a state."""
+        return self._value(term, _Scope(state, {}, {}, None), {})
+
+    def breaks(self, step: Step) -> list[Property]:
+        """The properties that this step, or the state after it, violates; a refused step, none."""
+        if step.refused_by:
+            return []
+        scope = _Scope(step.before, step.after, step.call.arguments, step.result)
+        broken: list[Property] = [
+            i for i in self.system.invariants if not self.holds(i, step.after)
+        ]
+        broken += [
+            p
+            for p in self.system.action_properties
+            if p.action == step.call.action and not self._value(p.formula, scope, {})
+        ]
+        return broken
+
+    def meets(self, goal: Goal, step: Step) -> bool:
+        """Whether this step is one of the situations that the goal describes.
+
+        Of `goal.after` it knows nothing: that is about the step before.
+        """
+        if goal.action == ANY:
+            return bool(self.evaluate(goal.condition, step.after))
+        scope = _Scope(step.before, step.after, step.call.arguments, step.result)
+        return step.call.action == goal.action and bool(self._value(goal.condition, scope, {}))
+
+    def meets_before(self, goal: Goal, state: State) -> bool:
+        """Whether, in this state, some call is one that the goal describes."""
+        calls = self.calls(self.system.action(goal.action), range(-1, 8))
+        scopes = (_Scope(state, {}, call.arguments, None) for call in calls)
+        return any(self._value(goal.condition, scope, {}) for scope in scopes)
+
+    def calls(self, action: Action, integers: Sequence[int]) -> Iterator[Call]:
+        """Every call of this action, with all elements and these integers for arguments."""
+        choices: list[Sequence[Value]] = [
+            integers if p.sort.name == "Int" else self._elements(p.sort) for p in action.parameters
+        ]
+        for values in product(*choices):
+            names = (p.name for p in action.parameters)
+            yield Call(action.name, dict(zip(names, values, strict=True)))
+
+    # Evaluation.
+
+    def _elements(self, sort: Sort) -> Sequence[str]:
+        return self.world.universe[sort.name]
+
+    def _bindings(
+        self, term: Binder, bound: Mapping[Symbol, Value]
+    ) -> Iterator[dict[Symbol, Value]]:
+        for values in product(*(self._elements(v.sort) for v in term.variables)):
+            yield {**bound, **dict(zip(term.variables, values, strict=True))}
+
+    def _value(self, term: Term, at: _Scope, bound: Mapping[Symbol, Value]) -> Value:
+        term = unnamed(term)
+        match term:
+            case Literal(value=value):
+                return value
+            case Symbol(role="bound"):
+                return bound[term]
+            case Symbol(role="constant", name=name):
+                return self.world.constants[name]
+            case Symbol(role="parameter", name=name):
+                return at.arguments[name]
+            case Symbol(role="result"):
+                return at.result
+            case Symbol(role="next", name=name):
+                return at.after[name]
+            case Symbol(name=name):
+                return at.before[name]
+            case Binder():
+                return self._binder(term, at, bound)
+            case Op():
+                return self._operator(term, at, bound)
+        raise TypeError(f"not a term: {term!r}")
+
+    def _binder(self, term: Binder, at: _Scope, bound: Mapping[Symbol, Value]) -> Value:
+        inner = self._bindings(term, bound)
+        match term.name:
+            case "forall":
+                return all(self._value(term.body, at, b) for b in inner)
+            case "exists":
+                return any(self._value(term.body, at, b) for b in inner)
+            case "setof":
+                return frozenset(
+                    tuple(b[v] for v in term.variables)
+                    for b in inner
+                    if self._value(term.body, at, b)
+                )
+            case "mapof":
+                (key,) = term.variables
+                return {b[key]: self._value(term.body, at, b) for b in inner}
+            case "largest":
+                assert term.value is not None
+                chosen = [b for b in inner if self._value(term.body, at, b)]
+                return max((self._value(term.value, at, b) for b in chosen), default=0)
+        raise TypeError(term.name)
+
+    def _operator(self, term: Op, at: _Scope, bound: Mapping[Symbol, Value]) -> Value:
+        def value(k: int) -> Value:
+            return self._value(term.args[k], at, bound)
+
+        match term.name:
+            case "and":
+                return all(self._value(a, at, bound) for a in term.args)
+            case "or":
+                return any(self._value(a, at, bound) for a in term.args)
+            case "implies":
+                return not value(0) or value(1)
+            case "ite":
+                return value(1) if value(0) else value(2)
+            case "empty":
+                return frozenset()
+        first, *rest = (self._value(a, at, bound) for a in term.args)
+        match term.name, rest:
+            case "not", []:
+                return not first
+            case "eq", [other]:
+                return first == other
+            case "lt", [other]:
+                return first < other
+            case "le", [other]:
+                return first <= other
+            case "add", [other]:
+                return first + other
+            case "sub" | "minus", [other]:
+                return first - other
+            case "union", [other]:
+                return first | other
+            case "member", element:
+                return tuple(element) in first
+            case "insert", element:
+                return first | {tuple(element)}
+            case "remove", element:
+                return first - {tuple(element)}
+            case "get", [key]:
+                return first[key]
+            case "put", [key, new]:
+                return {**first, key: new}
+            case "apply", []:
+                return self._function(term.function)[first]
+            case "total", []:
+                weight = self._function(term.function)
+                return sum(weight[x] for (x,) in first)
+        raise TypeError(f"no operator {term.name!r}")
+
+    def _function(self, function: Function | None) -> Mapping[str, Value]:
+        assert function is not None
+        return self.world.functions[function.name]

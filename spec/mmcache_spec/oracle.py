@@ -1,0 +1,182 @@
+"""A manager made of the spec: vector calls in, the specified answers out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mmcache_vectors.manager import (
+    Allocate,
+    Call,
+    CanAllocate,
+    CheckAndUpdateCache,
+    Expect,
+    Free,
+    FreeEncoderInput,
+    GetFreedMmHashes,
+    Item,
+    Observed,
+    Parameters,
+    Request,
+    Reset,
+)
+
+from .evaluate.interpreter import Call as SpecCall
+from .evaluate.interpreter import Interpreter, State, Step, World
+from .kernel.system import TransitionSystem
+
+__all__ = ["Replay", "by_age", "input_name", "observe", "parameters_of", "vector_call", "world_of"]
+
+
+def input_name(request: str, input_id: int) -> str:
+    """The spec's name for a position of a request."""
+    return f"{request}/{input_id}"
+
+
+def world_of(parameters: Parameters) -> World:
+    """The spec's world for the parameters of a vector."""
+    inputs = {
+        input_name(r.request_id, k): (r.request_id, k, item)
+        for r in parameters.requests
+        for k, item in enumerate(r.items)
+    }
+    sizes = {item.identifier: item.num_embeds for _, _, item in inputs.values()}
+    return World(
+        universe={
+            "Hash": tuple(sorted(sizes)),
+            "Request": tuple(r.request_id for r in parameters.requests),
+            "Input": tuple(inputs),
+        },
+        constants={"capacity": parameters.cache_size},
+        functions={
+            "size": sizes,
+            "hash_of": {i: item.identifier for i, (_, _, item) in inputs.items()},
+            "owner": {i: request for i, (request, _, _) in inputs.items()},
+            "position": {i: k for i, (_, k, _) in inputs.items()},
+            "inputs_of": {r.request_id: len(r.items) for r in parameters.requests},
+            "embeds": {i: item.num_embeds for i, (_, _, item) in inputs.items()},
+        },
+    )
+
+
+def parameters_of(world: World) -> tuple[Parameters, dict[str, tuple[str, int]]]:
+    """The parameters for a world, and the request and input id of each of its inputs."""
+    hash_of, owner = world.functions["hash_of"], world.functions["owner"]
+    position, size = world.functions["position"], world.functions["size"]
+    requests, places = [], {}
+    for r in world.universe["Request"]:
+        mine = sorted(
+            (i for i in world.universe["Input"] if owner[i] == r), key=position.__getitem__
+        )
+        places.update({i: (r, k) for k, i in enumerate(mine)})
+        items = tuple(Item(hash_of[i], size[hash_of[i]]) for i in mine)
+        requests.append(Request(r, items))
+    return Parameters(world.constants["capacity"], tuple(requests)), places
+
+
+def vector_call(call: SpecCall, places: dict[str, tuple[str, int]]) -> Call:
+    """The call of the API that an action of the spec stands for."""
+    given = call.arguments
+    request, input_id = places.get(given.get("input", ""), ("", 0))
+    match call.action:
+        case "check_and_update_cache":
+            return CheckAndUpdateCache(request, input_id)
+        case "can_allocate":
+            budget, pending = given["encoder_compute_budget"], given["num_embeds_to_schedule"]
+            return CanAllocate(request, input_id, budget, pending)
+        case "allocate" | "allocate_again":
+            return Allocate(request, input_id)
+        case "free_encoder_input":
+            return FreeEncoderInput(request, input_id)
+        case "free":
+            return Free(given["request"])
+        case "get_freed_mm_hashes":
+            return GetFreedMmHashes()
+        case "reset":
+            return Reset()
+    raise ValueError(f"no call for {call.action}")
+
+
+def by_age(state: State) -> tuple[str, ...]:
+    """The freeable hashes, oldest first; ties, which only mutants have, by name."""
+    hashes = (h for (h,) in state["freeable"])
+    return tuple(sorted(hashes, key=lambda h: (state["since"][h], h)))
+
+
+def observe(system: TransitionSystem, world: World, state: State) -> Observed:
+    """The state as an implementation would show it."""
+    if system.name == "encoder_decoder":
+        return Observed(num_free_slots=state["free_slots"])
+    cached: dict[str, tuple[str, ...]] = {h: () for (h,) in sorted(state["cached"])}
+    for h, r in sorted(state["references"]):
+        cached[h] = (*cached.get(h, ()), r)
+    held: dict[str, tuple[int, ...]] = {}
+    owner, position = world.functions["owner"], world.functions["position"]
+    for (i,) in sorted(state["held"], key=lambda i: (owner[i[0]], position[i[0]])):
+        held[owner[i]] = (*held.get(owner[i], ()), position[i])
+    return Observed(
+        num_free_slots=state["free_slots"],
+        num_freeable_slots=state["freeable_slots"],
+        cached=cached,
+        freeable=by_age(state),
+        held=held,
+    )
+
+
+class Replay:
+    """One run of a system on the calls of a vector."""
+
+    def __init__(self, system: TransitionSystem, parameters: Parameters) -> None:
+        self.system = system
+        self.interpreter = Interpreter(system, world_of(parameters))
+        self.state: State = self.interpreter.initial()
+        self.steps: list[Step] = []
+        """What has been done so far, refused calls left out."""
+
+    def answer(self, call: Call) -> Expect | None:
+        """What the system answers; None where the call is one that its guards refuse."""
+        for action in self._actions(call):
+            step = self.interpreter.call(self.state, SpecCall(action, self._arguments(call)))
+            if not step.refused_by:
+                self.state = step.after
+                self.steps.append(step)
+                seen = observe(self.system, self.interpreter.world, step.after)
+                return Expect(_returned(step.result), seen)
+        return None
+
+    @property
+    def used(self) -> set[str]:
+        """The actions that occurred."""
+        return {step.call.action for step in self.steps}
+
+    def answers(self, calls: Sequence[Call]) -> Iterator[Expect | None]:
+        for call in calls:
+            yield self.answer(call)
+
+    def _actions(self, call: Call) -> tuple[str, ...]:
+        name = type(call).__struct_config__.tag
+        again = f"{name}_again"
+        known = {a.name for a in self.system.actions}
+        return (str(name), again) if again in known else (str(name),)
+
+    @staticmethod
+    def _arguments(call: Call) -> dict[str, Any]:
+        match call:
+            case CheckAndUpdateCache(r, k) | Allocate(r, k) | FreeEncoderInput(r, k):
+                return {"input": input_name(r, k)}
+            case CanAllocate(r, k, budget, pending):
+                return {
+                    "input": input_name(r, k),
+                    "encoder_compute_budget": budget,
+                    "num_embeds_to_schedule": pending,
+                }
+            case Free(r):
+                return {"request": r}
+        return {}
+
+
+def _returned(value: Any) -> bool | tuple[str, ...] | None:
+    if isinstance(value, frozenset):
+        return tuple(sorted(h for (h,) in value))
+    assert value is None or isinstance(value, bool)
+    return value

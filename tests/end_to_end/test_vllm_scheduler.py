@@ -1,0 +1,64 @@
+"""The real scheduler, where a vLLM can be imported: what fails as released, and the repairs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mmcache_conformance.engines.random import random_run
+from mmcache_conformance.engines.run import run_system
+from mmcache_conformance.engines.vllm.target import VllmScheduler
+from mmcache_conformance.suites.load_engine import load_system_suite
+
+pytest.importorskip("torch")
+pytest.importorskip("vllm")
+
+FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
+
+
+@pytest.mark.parametrize("words", ["withdraw:payload", "v2:withdraw", "two-phase:payload"])
+def test_with_the_repairs_nothing_fails(words):
+    report = run_system(VllmScheduler(f"vllm-scheduler:{words}"), load_system_suite())
+    assert report.ok, [(v.id, v.breaches, v.reason) for v in report.verdicts]
+
+
+@pytest.mark.parametrize(
+    ("words", "cured", "left"),
+    [("withdraw", "phantom", "stripped"), ("payload", "stripped", "phantom")],
+)
+def test_each_repair_cures_its_own_defect(words, cured, left):
+    report = run_system(VllmScheduler(f"vllm-scheduler:{words}"), load_system_suite())
+    failed = [v.id for v in report.verdicts if v.outcome == "fail"]
+    assert not [name for name in failed if name.startswith(cured)]
+    assert [name for name in failed if name.startswith(left)]
+
+
+def test_controls_are_clean_as_released():
+    vectors = [v for v in load_system_suite() if "control" in v.id]
+    assert run_system(VllmScheduler(), vectors).ok
+
+
+def test_our_ledger_gives_the_same_schedule():
+    ours, theirs = (
+        VllmScheduler(f"vllm-scheduler:withdraw:payload{word}") for word in (":mmcache", "")
+    )
+    ours.start()
+    theirs.start()
+    tally = random_run(ours, 1000, like=theirs)
+    assert not tally.failures
+    assert tally.differences == []
+
+
+@pytest.mark.parametrize("page", sorted(FINDINGS.glob("*.md")), ids=lambda page: page.stem)
+def test_the_scripts_of_the_findings_end_in_a_miss(page):
+    from mmcache_conformance.engines.vllm.scheduler import EncoderCacheMiss
+
+    scripts = re.findall(
+        r"```python\n(from mmcache_conformance.*?)```", page.read_text(), re.DOTALL
+    )
+    assert scripts
+    for script in scripts:
+        with pytest.raises(EncoderCacheMiss):
+            exec(script, {})

@@ -1,0 +1,56 @@
+"""The wheel holds exactly our four packages, and works without this repository."""
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    out = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (built,) = out.glob("*.whl")
+    return built
+
+
+def test_its_top_level_names(wheel):
+    names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    info = {name for name in names if name.endswith(".dist-info")}
+    assert len(info) == 1
+    assert names - info == {"mmcache", "mmcache_spec", "mmcache_vectors", "mmcache_conformance"}
+
+
+def test_it_brings_the_vectors_and_the_type_markers(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    here = {p.name for p in (ROOT / "conformance/mmcache_vectors/vectors").glob("*.json")}
+    folder = "mmcache_vectors/vectors/"
+    assert {n.removeprefix(folder) for n in names if n.startswith(folder)} == here
+    for package in ("mmcache", "mmcache_spec", "mmcache_vectors", "mmcache_conformance"):
+        assert f"{package}/py.typed" in names
+
+
+def test_it_proves_and_runs_in_a_fresh_environment(wheel, tmp_path):
+    venv.create(tmp_path / "fresh", with_pip=True)
+    bin_ = tmp_path / "fresh" / "bin"
+    install = [bin_ / "python", "-m", "pip", "install", "--quiet"]
+    constraints = ["--constraint", ROOT / "constraints.txt"]
+    subprocess.run([*install, *constraints, wheel], check=True, capture_output=True)
+    for command, expected in (
+        (["mmcache-spec", "prove"], "PROVED"),
+        (["mmcache-conformance", "run", "--quiet"], "passed"),
+    ):
+        done = subprocess.run(
+            [bin_ / command[0], *command[1:]], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout
+    alone = [bin_ / "python", "-c", "import mmcache; print(mmcache.__file__)"]
+    where = subprocess.run(alone, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) in where

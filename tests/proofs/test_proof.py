@@ -1,0 +1,294 @@
+"""The proof holds, it means something, and it fails where the model is broken on purpose."""
+
+from dataclasses import replace
+
+import pytest
+import z3
+
+from mmcache_spec.checks.bounded import Counterexample, shortest, witnesses
+from mmcache_spec.checks.induction import decide, obligations, queries
+from mmcache_spec.checks.proof import Proof, check_vacuity, prove
+from mmcache_spec.checks.smtlib import cvc5_says, scripts
+from mmcache_spec.checks.vacuity import false_lemmas, lemmas_of
+from mmcache_spec.evaluate.interpreter import Interpreter
+from mmcache_spec.kernel import lemmas
+from mmcache_spec.kernel.lemmas import Lemma
+from mmcache_spec.kernel.terms import total
+from mmcache_spec.model.goals import ENCODER_DECODER_GOALS, ENGINE_GOALS, LEDGER_GOALS
+from mmcache_spec.model.ledger import cached, freed, ledger
+from mmcache_spec.model.variants import SPECIFIED, VARIANTS
+from mmcache_spec.model.world import scope, scopes_up_to, size
+from mmcache_spec.render.story import cti_story
+from mmcache_vectors.clauses import CLAUSES
+
+SMALL = scope(3, 2, 2)
+ALL = [o for system in SPECIFIED.systems for o in obligations(system)]
+WRONG = [v for v in VARIANTS.values() if v.expected is not None]
+RIGHT = [v for v in VARIANTS.values() if v.expected is None and v is not SPECIFIED]
+
+
+@pytest.fixture(scope="module")
+def proof():
+    parts = [prove(system, SMALL) for system in SPECIFIED.systems]
+    parts += [check_vacuity(system, scope(2, 2, 2), SMALL) for system in SPECIFIED.systems]
+    return Proof.merged(parts, 0)
+
+
+def test_every_obligation_of_specified_is_proved(proof):
+    assert [o.obligation.label for o in proof.outcomes if o.verdict != "proved"] == []
+    assert proof.verdict == "proved"
+
+
+def test_there_is_an_obligation_for_every_property_and_action(proof):
+    labels = {(o.obligation.system.name, o.obligation.label) for o in proof.outcomes}
+    for system in SPECIFIED.systems:
+        for invariant in system.invariants:
+            assert (system.name, f"{invariant.name} holds initially") in labels
+            for action in system.actions:
+                assert (system.name, f"{action.name} preserves {invariant.name}") in labels
+        for prop in system.action_properties:
+            assert (system.name, f"{prop.action} satisfies {prop.name}") in labels
+
+
+def test_every_clause_is_stated_by_a_property():
+    stated = {clause for system in SPECIFIED.systems for clause in system.clauses()}
+    assert stated == set(CLAUSES)
+
+
+def test_nothing_is_vacuous(proof):
+    assert proof.unreachable == ()
+    assert len(proof.witnesses) > 70
+
+
+def test_every_lemma_is_true_of_small_sets():
+    for system in SPECIFIED.systems:
+        assert len(lemmas_of(system)) > 1
+        assert false_lemmas(system, scope(3, 1, 1)) == []
+
+
+def test_no_formula_but_a_schema_makes_a_lemma():
+    wrong = total(cached, size) <= total(freed, size)
+    with pytest.raises(TypeError, match="made by a schema"):
+        Lemma(wrong)
+
+
+def test_a_wrong_lemma_is_noticed():
+    system = ledger()
+    can_allocate = system.action("can_allocate")
+    lemma = Lemma(total(cached, size) <= total(freed, size), lemmas._SCHEMA)
+    wrong = replace(can_allocate, lemmas={"eviction_never_runs_dry": (lemma,)})
+    (found,) = false_lemmas(_with_action(system, can_allocate, wrong), scope(2, 1, 1))
+    assert found is lemma.formula
+
+
+def test_a_wrong_start_is_refuted_with_the_initial_state():
+    system = ledger()
+    init = tuple(
+        (v, v.becomes(term + 1)[1]) if v.name == "free_slots" else (v, term)
+        for v, term in system.init
+    )
+    (obligation,) = (
+        o
+        for o in obligations(replace(system, init=init))
+        if o.label == "free_slots_conserved holds initially"
+    )
+    outcome = decide(obligation, SMALL)
+    assert outcome.verdict == "refuted"
+    assert outcome.cti.step is None
+    assert any("start   cached" in line for line in cti_story(outcome))
+
+
+@pytest.mark.parametrize("system", SPECIFIED.systems, ids=lambda s: s.name)
+def test_the_assumptions_of_the_proofs_contradict_nothing(system):
+    """Without the negated goal, what an obligation assumes has a model."""
+    for action in system.actions:
+        (first, *_) = (o for o in obligations(system) if o.action is action)
+        (*assumed, _goal) = next(iter(queries(first)))
+        solver = z3.Solver()
+        solver.set("timeout", 2_000 if system.name == "progress" else 20_000)
+        solver.add(*assumed)
+        answer = solver.check()
+        assert answer != z3.unsat, action.name
+        assert answer == z3.sat or system.name == "progress", action.name
+
+
+# --- broken on purpose -------------------------------------------------------------------------
+
+HARMLESS = {
+    # Redundant on purpose: what is evicted has no references, so dropping them changes nothing.
+    ("ledger", "can_allocate", "references"),
+    ("engine", "admit", "references"),
+    # Only the order of the freeable hashes counts, and after a reset there are none.
+    ("ledger", "reset", "since"),
+    ("ledger", "reset", "clock"),
+    ("engine", "reset", "since"),
+    ("engine", "reset", "clock"),
+    # Between passes these are empty already.
+    ("engine", "reset", "freed"),
+    ("engine", "reset", "evicted"),
+}
+
+LESS = {
+    "ledger": {},
+    "encoder_decoder": {},
+    "engine": {
+        "look_up": {"window"},
+        "admit": {"window"},
+        "schedule": {"to_gather", "unconfirmed"},
+        "schedule_with_drafter": {"in_pass", "to_gather", "unconfirmed"},
+        "defer": {"current"},
+        "give_back": {"current"},
+        "preempt": {"in_pass", "running", "current"},
+        "dispatch": {"in_pass", "current", "tentative", "window", "known"},
+        "confirm": {"unconfirmed"},
+        "finish": {"running", "payload", "known"},
+    },
+    "progress": {
+        "start": {"cached", "references"},
+        "complete": {"done"},
+        "leave": {"running", "references"},
+    },
+}
+"""Effects that make a system do or ask more, not be safer. Without them it is as safe.
+
+That those of the engine are there is what its goals show.
+"""
+
+EFFECTS = [
+    (system, action, variable.name)
+    for system in SPECIFIED.systems
+    for action in system.actions
+    for variable, _ in action.effect
+]
+
+
+@pytest.mark.parametrize(
+    ("system", "action", "variable"),
+    EFFECTS,
+    ids=[f"{s.name}-{a.name}-{v}" for s, a, v in EFFECTS],
+)
+def test_a_forgotten_effect_breaks_the_proof(system, action, variable):
+    kept = tuple(line for line in action.effect if line[0].name != variable)
+    forgetful = replace(action, effect=kept)
+    broken = _with_action(system, action, forgetful)
+    verdicts = {decide(o, SMALL).verdict for o in obligations(broken) if o.action is forgetful}
+    survives = verdicts == {"proved"}
+    harmless = (system.name, action.name, variable) in HARMLESS
+    less = variable in LESS[system.name].get(action.name, set())
+    assert survives == (harmless or less)
+
+
+@pytest.mark.parametrize(
+    ("name", "goals", "within"),
+    [
+        ("ledger", LEDGER_GOALS, scope(4, 2, 3)),
+        ("encoder_decoder", ENCODER_DECODER_GOALS, scope(3, 2, 2)),
+        ("engine", ENGINE_GOALS, scope(2, 2, 1)),
+    ],
+)
+def test_every_goal_is_reached(name, goals, within):
+    (system,) = (s for s in SPECIFIED.systems if s.name == name)
+    reached = witnesses(system, within, goals, bound=11, least=False)
+    assert [goal for goal, trace in reached.items() if trace is None] == []
+
+
+def _with_action(system, old, new):
+    return replace(system, actions=tuple(new if a is old else a for a in system.actions))
+
+
+def test_without_its_guard_allocate_breaks_conservation():
+    system = ledger()
+    allocate = system.action("allocate")
+    for guard in allocate.guard:
+        kept = {name: term for name, term in allocate.guard.items() if name != guard}
+        careless = replace(allocate, guard=kept)
+        broken = _with_action(system, allocate, careless)
+        verdicts = {
+            o.claim.clause: decide(o, SMALL).verdict
+            for o in obligations(broken)
+            if o.action is careless and o.claim.clause == "L3"
+        }
+        assert verdicts == {"L3": "refuted"}, guard
+
+
+@pytest.mark.parametrize("variant", WRONG, ids=lambda v: v.name)
+def test_a_wrong_decision_breaks_the_clauses_it_is_expected_to_break(variant):
+    proof = prove(variant.system, SMALL)
+    assert proof.verdict == "refuted"
+    assert set(proof.refuted_clauses) == set(variant.expected.breaks)
+    assert [o.obligation.label for o in proof.undecided] == []
+
+
+@pytest.mark.parametrize("variant", WRONG, ids=lambda v: v.name)
+@pytest.mark.parametrize("origin", ["init", "pass"])
+def test_the_shortest_counterexample_is_the_expected_one(variant, origin):
+    if len(variant.expected.from_init) > 9 and origin == "init":
+        pytest.skip("takes a minute: `mmcache-spec variants --check` does it, in CI")
+    within = [scope(2, 2, 1)] if variant.system.name == "engine" else scopes_up_to(3, 2, 2)
+    found = shortest(variant.system, within, origin, 13, variant.aims_at)
+    assert isinstance(found, Counterexample)
+    assert found.actions == getattr(variant.expected, f"from_{origin}")
+    if variant.expected.target is not None:
+        assert variant.expected.target in found.clauses
+
+
+@pytest.mark.parametrize("variant", RIGHT, ids=lambda v: v.name)
+def test_another_right_decision_is_proved_too(variant):
+    assert prove(variant.system, SMALL).verdict == "proved"
+
+
+def test_every_clause_is_broken_by_some_variant():
+    broken = {clause for v in WRONG for clause in v.expected.breaks}
+    broken |= {v.expected.target for v in WRONG if v.expected.target is not None}
+    assert set(CLAUSES) - broken == {"L5", "L11"}, "see test_clauses_without_a_variant"
+
+
+def test_clauses_without_a_variant_can_fail_too():
+    """L5 and L11 have no variant of their own; a forgotten effect breaks each."""
+    system = ledger()
+    for name, variable, clause in (
+        ("free_encoder_input", "freeable", "L5"),
+        ("check_and_update_cache", "held", "L11"),
+    ):
+        action = system.action(name)
+        kept = tuple(line for line in action.effect if line[0].name != variable)
+        forgetful = replace(action, effect=kept)
+        broken = _with_action(system, action, forgetful)
+        refuted = {
+            o.claim.clause
+            for o in obligations(broken)
+            if o.action is forgetful and decide(o, SMALL).verdict == "refuted"
+        }
+        assert clause in refuted
+
+
+def test_specified_has_no_short_counterexample():
+    for system in SPECIFIED.systems:
+        assert shortest(system, [scope(2, 2, 2)], "init", bound=4) is None
+
+
+def test_a_counterexample_is_what_the_interpreter_says_it_is():
+    found = shortest(VARIANTS["unfiltered_report"].system, [scope(2, 1, 2)])
+    interpreter = Interpreter(VARIANTS["unfiltered_report"].system, found.world)
+    *before, last = interpreter.run([s.call for s in found.steps])
+    assert all(not [p for p in interpreter.breaks(s) if p.clause] for s in before)
+    assert [p.name for p in interpreter.breaks(last) if p.clause] == ["report_disjoint_from_cached"]
+    innocent = Interpreter(ledger(), found.world)
+    assert all(not innocent.breaks(s) for s in innocent.run([s.call for s in found.steps]))
+
+
+# --- a second opinion --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("obligation", ALL, ids=lambda o: f"{o.system.name}: {o.label}")
+def test_cvc5_agrees_that_it_is_proved(obligation):
+    for script in scripts(obligation):
+        assert cvc5_says(script, timeout_ms=20_000) == "unsat", script.name
+
+
+@pytest.mark.parametrize("variant", WRONG, ids=lambda v: v.name)
+def test_cvc5_does_not_prove_what_is_refuted(variant):
+    for obligation in obligations(variant.system):
+        if decide(obligation, SMALL).verdict == "refuted":
+            said = {cvc5_says(script, timeout_ms=1_000) for script in scripts(obligation)}
+            assert said - {"unsat"}, obligation.label

@@ -1,0 +1,97 @@
+"""Logs for tests: of recorded random work, and from events."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from mmcache import EncoderCacheManager, EncoderDecoderCacheManager
+from mmcache_conformance.logs.format import Event, Header
+from mmcache_conformance.logs.record import Recorder, record_class
+
+HEADER = msgspec.json.encode(Header(producer="a test"))
+
+
+def lines_of(events: Iterable[Event]) -> list[bytes]:
+    return [line + b"\n" for line in (HEADER, *map(msgspec.json.encode, events))]
+
+
+@dataclass(frozen=True)
+class Item:
+    identifier: str
+    num_embeds: int
+
+
+@dataclass(frozen=True)
+class Request:
+    request_id: str
+    mm_features: tuple[Item, ...]
+
+    def get_num_encoder_embeds(self, input_id: int) -> int:
+        return self.mm_features[input_id].num_embeds
+
+
+def fresh_classes() -> tuple[type[EncoderCacheManager], type[EncoderCacheManager]]:
+    """Copies of the reference's classes, to be wrapped."""
+    return (
+        type("Ledger", (EncoderCacheManager,), dict(vars(EncoderCacheManager))),
+        type(
+            "EncoderDecoder", (EncoderDecoderCacheManager,), dict(vars(EncoderDecoderCacheManager))
+        ),
+    )
+
+
+def work(manager: EncoderCacheManager, passes: int, seed: int, size_of: dict[str, int]) -> None:
+    """Serve random requests as a scheduler does."""
+    chance = random.Random(seed)
+    running: list[Request] = []
+    for number in range(passes):
+        names = chance.choices(sorted(size_of), k=chance.randint(1, 3))
+        running.append(Request(f"r{number}", tuple(Item(n, size_of[n]) for n in names)))
+        for request in list(running):
+            budget, pending, todo = 40, 0, []
+            for k, item in enumerate(request.mm_features):
+                if k in manager.get_cached_input_ids(request):
+                    continue
+                if any(request.mm_features[j] == item for j in todo):
+                    continue
+                if manager.check_and_update_cache(request, k):
+                    continue
+                if not manager.can_allocate(request, k, budget, pending):
+                    break
+                todo.append(k)
+                budget, pending = budget - item.num_embeds, pending + item.num_embeds
+            for k in todo:
+                manager.allocate(request, k)
+            if chance.random() < 0.4:
+                manager.free_encoder_input(
+                    request, chance.randrange(len(names)) % len(request.mm_features)
+                )
+            if chance.random() < 0.3:
+                manager.free(request)
+                running.remove(request)
+        manager.get_freed_mm_hashes()
+        if chance.random() < 0.01:
+            manager.reset()
+
+
+SIZES = {f"h{k}": 1 + k % 5 for k in range(12)}
+
+
+def recorded(directory: Path, passes: int = 200, seed: int = 1) -> list[bytes]:
+    """The log of two managers that work in turn in one process."""
+    ledger, encoder_decoder = fresh_classes()
+    recorder = Recorder(directory, "the reference")
+    record_class(ledger, "encoder_cache", recorder)
+    record_class(encoder_decoder, "encoder_decoder", recorder)
+    managers = ledger(12), encoder_decoder(12), ledger(5)
+    for k in range(4):
+        for manager in managers:
+            work(manager, passes // 4, seed + k, SIZES)
+    recorder.close()
+    (path,) = directory.glob("*.jsonl")
+    return path.read_bytes().splitlines(keepends=True)

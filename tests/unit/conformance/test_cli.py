@@ -1,0 +1,278 @@
+"""The command: exit codes, what is printed, and that nobody ever sees a traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from mmcache_conformance.cli import cli
+from mmcache_conformance.verdicts.model import RunReport, run_schema
+from mmcache_vectors.manager import Vector, json_schema
+
+RIGHT = "conformance_engines:Attaches,conformance_engines:EncoderDecoder"
+
+
+@pytest.fixture
+def run(vector_directory: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    """`mmcache-conformance ARGUMENTS --vectors DIR` on the hand-made vectors."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def invoke(*arguments: str) -> Result:
+        words = [*arguments, "--vectors", str(vector_directory)]
+        return CliRunner().invoke(cli, words, prog_name="mmcache-conformance")
+
+    return invoke
+
+
+class TestExitCodes:
+    def test_all_pass(self, run) -> None:
+        result = run("run", RIGHT)
+        assert result.exit_code == 0
+        assert "FAIL" not in result.output
+
+    def test_the_reference_is_the_default(self, run) -> None:
+        result = run("run")
+        assert result.exit_code == 0
+        assert "reference" in result.output
+
+    def test_a_failure(self, run) -> None:
+        assert run("run", "conformance_engines:Unfiltered").exit_code == 1
+
+    @pytest.mark.parametrize(
+        ("arguments", "reason"),
+        [
+            (["run", "nonsense"], "does not name a target"),
+            (["run", RIGHT, "-k", "L1 and"], "Invalid value for -k: expected a word"),
+            (["run", RIGHT, "-k", "L99"], "no vector matches 'L99'"),
+            (["run", "--absent"], "No such option"),
+            (["absent"], "No such command"),
+            (["show", "absent"], "no vector 'absent'"),
+        ],
+    )
+    def test_usage(self, arguments: list[str], reason: str, run) -> None:
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert reason in result.output
+
+    @pytest.mark.parametrize(
+        "spec", ["no_such_module:C", "conformance_engines:CannotBeMade", "vllm:no/such/path"]
+    )
+    def test_not_started(self, spec: str, run) -> None:
+        result = run("run", spec)
+        assert result.exit_code == 3
+        assert f"{spec} could not be started" in result.output
+
+    def test_not_started_outweighs_failures(self, run) -> None:
+        result = run("run", "no_such:C", "conformance_engines:Unfiltered")
+        assert result.exit_code == 3
+        assert "FAIL" in result.output
+
+    def test_a_malformed_vector_is_named(self, run, vector_directory: Path) -> None:
+        (vector_directory / "broken.json").write_text('{"format": "mmcache/vector"}')
+        result = run("run")
+        assert result.exit_code == 2
+        assert "broken.json: at $.format_version: " in result.output
+
+    def test_fail_fast_stops_everything(self, run) -> None:
+        result = run("run", "conformance_engines:Unfiltered", RIGHT, "--fail-fast", "--json")
+        assert result.exit_code == 1
+        (only,) = json.loads(result.stdout)["targets"]
+        assert only["verdicts"][-1]["outcome"] == "fail"
+
+
+class TestText:
+    def test_a_failure_is_a_story(self, run, vector_directory: Path) -> None:
+        result = run("run", "conformance_engines:Unfiltered", "-k", "L1")
+        (file,) = vector_directory.glob("evicted-*")
+        told, _, table = result.output.partition("\n\n")
+        assert told.splitlines() == [
+            f"FAIL {file.stem} on conformance_engines:Unfiltered",
+            "Hand-made: evicted-and-allocated-again.",
+            "L1 report_disjoint_from_cached, L2 report_complete_and_cleared",
+            "capacity 2 embeddings",
+            "request r1: [0] X (1), [1] Y (1)",
+            "request r2: [0] Z (1), [1] X (1)",
+            "  1  allocate(r1, 0)  # X, 1",
+            "  2  allocate(r1, 1)  # Y, 1",
+            "  3  free(r1)",
+            "  4  can_allocate(r2, 0, encoder_compute_budget=1, num_embeds_to_schedule=0)"
+            "  # Z, 1  ->  True",
+            "  5  allocate(r2, 0)  # Z, 1",
+            "  6  check_and_update_cache(r2, 1)  # X, 1  ->  False",
+            "  7  can_allocate(r2, 1, encoder_compute_budget=1, num_embeds_to_schedule=0)"
+            "  # X, 1  ->  True",
+            "  8  allocate(r2, 1)  # X, 1",
+            "step 9 of 10: get_freed_mm_hashes()",
+            "              expected | got",
+            "     returns  Y        | X, Y",
+            "reproduce: mmcache-conformance run conformance_engines:Unfiltered "
+            f"-k {file.stem} --vectors {vector_directory}",
+        ]
+        assert "0/1" in table
+
+    def test_the_reproduce_command_reproduces(self, run, vector_directory: Path) -> None:
+        output = run("run", "conformance_engines:EvictsTheNewest").output
+        (line,) = (line for line in output.splitlines() if line.startswith("reproduce: "))
+        words = line.split()[2:]
+        again = CliRunner().invoke(cli, words, prog_name="mmcache-conformance")
+        assert again.exit_code == 1
+        assert line in again.output
+
+    def test_an_exception_is_shown_as_it_is(self, run) -> None:
+        result = run("run", "conformance_engines:Raises", "-k", "L7")
+        assert "the call failed: ValueError: [red]no room[/red] (conformance_engines.py" in (
+            result.output
+        )
+
+    def test_quiet(self, run) -> None:
+        result = run("run", "conformance_engines:Unfiltered", "-q")
+        (line,) = result.output.splitlines()
+        assert line.startswith("conformance_engines:Unfiltered")
+        assert " failed" in line
+        assert "(L1, L2)" in line
+
+    def test_quiet_says_why_a_target_could_not_be_started(self, run) -> None:
+        (line,) = run("run", "-q", "no_such_module:Class").output.splitlines()
+        assert "could not be started" in line
+        assert "no_such_module" in line
+
+    def test_the_summary_counts_by_clause(self, run) -> None:
+        result = run("run", "conformance_engines:Hidden", RIGHT)
+        rows = {
+            line.split()[0]: line.split()[1:] for line in result.output.splitlines() if line.strip()
+        }
+        assert rows["L1"] == ["report_disjoint_from_cached", "1/1", "1/1"]
+        assert rows["L10"] == ["reset_is_initial", "skipped", "1/1"]
+        assert rows["passed"] == ["3", "7"]
+        assert rows["skipped"] == ["4", "0"]
+        assert "2 skipped: needs encoder_decoder, which conformance_engines:Hidden" in result.output
+
+    @pytest.mark.parametrize("width", [40, 80, 200])
+    def test_no_table_is_wider_than_the_terminal(
+        self, width: int, run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", str(width))
+        output = run("run", "reference", *["conformance_engines:Attaches"] * 5).output
+        rows = [line for line in output.splitlines() if line.startswith("L10 ")]
+        assert sum(row.count("1/1") for row in rows) == 6
+        assert max(map(len, rows)) <= width
+
+    @pytest.mark.parametrize("quiet", [(), ("-q",)])
+    def test_a_target_of_which_nothing_was_checked_has_not_passed(self, run, quiet) -> None:
+        result = run("run", "conformance_engines:Hidden", "-k", "E1", *quiet)
+        assert result.exit_code == 3
+        assert "nothing was checked" in result.output
+
+    def test_list(self, run) -> None:
+        lines = run("list", "-k", "encoder_decoder").output.splitlines()
+        assert [line.split()[1:] for line in lines] == [
+            ["E1", "encoder_decoder", "3"],
+            ["E2", "encoder_decoder", "4"],
+        ]
+
+    def test_show_takes_the_beginning_of_an_id(self, run, hand_made: dict[str, Vector]) -> None:
+        result = run("show", "one-hash")
+        assert result.exit_code == 0
+        assert result.output.startswith(hand_made["one-hash-twice"].id)
+        assert "  2  check_and_update_cache(r1, 1)  # X, 1  ->  True\n       held r1: 0, 1" in (
+            result.output
+        )
+
+    def test_show_suggests(self, run) -> None:
+        result = run("show", "encoder-decoder")
+        assert result.exit_code == 2
+        assert "did you mean encoder-decoder-credit-" in result.output
+
+    def test_schemas(self) -> None:
+        for words, expected in ([], json_schema()), (["run"], run_schema()):
+            result = CliRunner().invoke(cli, ["schema", *words])
+            assert result.exit_code == 0
+            assert json.loads(result.output) == json.loads(json.dumps(expected))
+
+
+class TestJson:
+    def test_it_is_what_its_schema_says(self, run) -> None:
+        result = run("run", "conformance_engines:Unfiltered", "no_such:C", RIGHT, "--json")
+        document = json.loads(result.stdout)
+        jsonschema.Draft202012Validator(run_schema()).validate(document)
+        assert msgspec.json.decode(result.stdout, type=RunReport, strict=True)
+        assert (document["format"], document["format_version"]) == ("mmcache/run", 2)
+        assert document["exit_code"] == result.exit_code == 3
+        assert document["suite"]["vectors"] == 7
+        wrong, absent, right = document["targets"]
+        assert {v["outcome"] for v in right["verdicts"]} == {"pass"}
+        assert absent["implementation"] is None
+        assert "ModuleNotFoundError" in absent["reason"]
+        (failure,) = (v["failure"] for v in wrong["verdicts"] if v["outcome"] == "fail")
+        assert failure["step"] == 8
+        assert failure["call"] == {"op": "get_freed_mm_hashes"}
+        assert failure["differences"] == [{"what": "returns", "expected": ["Y"], "got": ["X", "Y"]}]
+
+    def test_what_a_class_prints_is_kept_out(self, run) -> None:
+        result = run("run", "conformance_engines:Prints", "--json")
+        assert json.loads(result.stdout)["exit_code"] == 0
+        assert "allocating" in result.stderr
+
+    def test_only_the_time_differs_from_run_to_run(self, run) -> None:
+        def document() -> object:
+            found = json.loads(run("run", "conformance_engines:Unfiltered", "--json").stdout)
+            for target in found["targets"]:
+                del target["seconds"]
+            return found
+
+        assert document() == document()
+
+
+def _command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mmcache_conformance", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+class TestProcess:
+    def test_a_class_in_the_working_directory(self, tmp_path: Path, vector_directory: Path) -> None:
+        (tmp_path / "my_engine.py").write_text(
+            "from mmcache import EncoderCacheManager\n\n"
+            "class Mine(EncoderCacheManager):\n"
+            "    def get_freed_mm_hashes(self):\n"
+            "        return []\n"
+        )
+        words = ["run", "my_engine:Mine", "-k", "L2", "--vectors", str(vector_directory)]
+        done = _command(*words, cwd=tmp_path)
+        assert done.returncode == 1
+        assert "FAIL evicted-and-allocated-again-" in done.stdout
+        assert done.stderr == ""
+
+    def test_an_internal_error_is_one_sentence(self, tmp_path: Path) -> None:
+        code = (
+            "import mmcache_conformance.suites.load as s, mmcache_conformance.cli as c\n"
+            "def broken(directory): raise AssertionError('impossible')\n"
+            "s.load_suite = broken\n"
+            "import sys; sys.argv = ['mmcache-conformance', 'run']\n"
+            "c.main()\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 3
+        sentence = "internal error, please report it: AssertionError: impossible"
+        assert done.stderr.startswith(sentence)
+        assert "Traceback" not in done.stderr
+
+    def test_a_module_that_fails_to_import(self, tmp_path: Path) -> None:
+        (tmp_path / "broken.py").write_text("raise SystemExit(0)\n")
+        done = _command("run", "broken:C", cwd=tmp_path)
+        assert done.returncode == 3
+        assert "SystemExit: 0 (broken.py, line 1)" in done.stdout
+        assert "Traceback" not in done.stderr

@@ -1,0 +1,232 @@
+"""Whatever an adapter does: the right verdict on that vector, and the run goes on."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from mmcache_conformance.errors import AdapterError, TargetError, TargetSpecError
+from mmcache_conformance.targets.command import CommandTarget
+from mmcache_conformance.targets.protocol import case_of
+from mmcache_conformance.targets.wire import Errored, Run, Start, Stop, adapter_schema
+from mmcache_conformance.verdicts.run import run_target
+from mmcache_vectors.manager import Vector
+from tests.support.drivers import misbehaving, outcomes, run
+
+PYTHON = shlex.join([sys.executable, "-m", "mmcache_conformance.adapters.python"])
+REFERENCE = f"{PYTHON} mmcache:EncoderCacheManager,mmcache:EncoderDecoderCacheManager"
+
+BROKEN = {
+    "exits": "the adapter exited with code 7",
+    "segfaults": "the adapter was killed by SIGSEGV",
+    "half a line and exits": "the adapter exited with code 0 after '",
+    "closes its output": "the adapter closed its standard output",
+    "garbage": "not a reply (JSON is malformed",
+    "not utf-8": "not a reply (",
+    "nested": "not a reply (",
+    "empty line": "not a reply (",
+    "endless": "a line of more than ",
+    "surplus line": "surplus output after the reply: '",
+    "prints before": "surplus output after the reply: '",
+    "wrong sequence": "a reply to request 3, where 2 was asked",
+    "sequence is a text": "not a reply (Expected `int`, got `str` - at `$.seq`)",
+    "no answers": "0 answers to ",
+    "one too few": " answers to ",
+    "wrong and one too few": " answers to ",
+    "one too many": " answers to ",
+    "answers after a failure": "answers after call 1, which failed",
+    "a number for a Boolean": "not a reply (Expected `bool | str | array | null`, got `int`",
+    "leaves out what it promised": "after call 1: cached left out",
+    "unknown field": "not a reply (Object contains unknown field `passed`)",
+    "gives up": "the adapter gave up: no GPU left",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_it_is_an_error_on_that_vector_and_the_run_goes_on(
+    how: str, vectors: tuple[Vector, ...]
+) -> None:
+    first = [v for v in vectors if v.manager == "encoder_cache"][:2]
+    report = run(misbehaving(how), (*first, first[0]))
+    assert outcomes(report) == ["pass", "error", "pass"]
+    assert BROKEN[how] in str(report.verdicts[1].reason)
+
+
+@pytest.mark.parametrize("how", ["hangs", "half a line", "leaves a child with its output"])
+def test_silence_is_an_error_in_time(how: str, vectors: tuple[Vector, ...]) -> None:
+    began = time.monotonic()
+    report = run(misbehaving(how, timeout=1.5), vectors[:3])
+    assert outcomes(report) == ["pass", "error", "pass"]
+    assert report.verdicts[1].reason == "no reply within 1.5 s"
+    assert time.monotonic() - began < 15
+
+
+def test_what_comes_later_without_being_asked_is_an_error(vectors: tuple[Vector, ...]) -> None:
+    # It comes after the verdict on its own vector, so it is seen at the next, or at the end.
+    report = run(misbehaving("surplus, later"), vectors[:2])
+    assert outcomes(report) == ["pass", "error"]
+    assert "surplus output after the reply: 'by the way" in str(report.verdicts[1].reason)
+
+
+def test_an_answer_to_what_was_not_asked_yet_is_no_answer(vectors: tuple[Vector, ...]) -> None:
+    target = misbehaving("answers ahead")
+    target.start()
+    case = case_of(next(v for v in vectors if v.manager == "encoder_cache"))
+    assert len(target.run(case)) == len(target.run(case)) == len(case.calls)
+    time.sleep(0.6)
+    with pytest.raises(AdapterError, match="output that nobody asked for"):
+        target.run(case)
+    assert len(target.run(case)) == len(case.calls)
+    target.stop()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_nothing_that_it_started_is_left(tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
+    how = "leaves a child with its output"
+    run(misbehaving(how, tmp_path / "pid", timeout=1.5), vectors[:3])
+    stat = Path("/proc") / (tmp_path / "pid").read_text() / "stat"
+    # One that nobody has waited for yet is over too.
+    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_standard_error_is_shown_and_never_judged(vectors: tuple[Vector, ...]) -> None:
+    report = run(misbehaving("talks to itself"), vectors[:3])
+    assert outcomes(report) == ["pass"] * 3
+    assert [v.stderr for v in report.verdicts] == [None] * 3
+    crashed, failed = (
+        run(misbehaving(how), vectors[:3]).verdicts for how in ("exits", "wrong and talks")
+    )
+    assert [v.stderr for v in crashed] == [None, "out of memory", None]
+    assert [v.outcome for v in failed] == ["pass", "fail", "pass"]
+    assert [v.stderr for v in failed] == [None, "assertion failed: x > 0", None]
+
+
+def test_an_adapter_that_never_answers_is_given_up(vectors: tuple[Vector, ...]) -> None:
+    report = run(misbehaving("never answers", timeout=0.3), vectors[:20])
+    reasons = [str(v.reason) for v in report.verdicts]
+    assert set(outcomes(report)) == {"error"}
+    assert reasons[:3] == ["no reply within 0.3 s"] * 3
+    assert reasons[3:] == ["not tried: 3 vectors in a row got no reply"] * 17
+
+
+def test_a_handshake_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmcache_conformance.targets.command.START_TIMEOUT", 0.3)
+    silent = CommandTarget("cmd:silent", "sleep 1000")
+    with pytest.raises(TargetError, match="no handshake: no reply within"):
+        silent.start()
+    silent.stop()
+
+
+def test_a_second_start_that_fails(tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
+    report = run(misbehaving("starts once", tmp_path / "mark"), vectors[:8])
+    assert outcomes(report) == ["pass"] + ["error"] * 7
+    assert "the adapter does not start again: no handshake: the adapter exited with code 5" in str(
+        report.verdicts[2].reason
+    )
+    assert str(report.verdicts[7].reason).startswith("not tried: the adapter does not start again")
+
+
+def test_a_second_start_as_another(tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
+    report = run(misbehaving("starts as another", tmp_path / "mark"), vectors[:4])
+    assert outcomes(report) == ["pass", "error", "error", "error"]
+    assert "says it is something else" in str(report.verdicts[3].reason)
+
+
+def test_an_adapter_that_ignores_stop_is_ended(vectors: tuple[Vector, ...]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmcache_conformance.targets.command.STOP_TIMEOUT", 0.3)
+        began = time.monotonic()
+        assert outcomes(run(misbehaving("ignores stop"), vectors[:2])) == ["pass", "pass"]
+        assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("/no/such/program", "/no/such/program cannot be run: No such file or directory"),
+        ("cat", "not a reply to start of protocol 1 (Object contains unknown field `cmd`"),
+        ("true", "no handshake: the adapter exited with code 0"),
+        ("sh -c 'echo no GPU >&2; exit 4'", "exited with code 4; its standard error ends:\nno GPU"),
+        (
+            """sh -c 'read line; echo "{\\"protocol\\": 2}"; sleep 9'""",
+            "not a reply to start of protocol 1",
+        ),
+    ],
+)
+def test_not_started(command: str, reason: str, vectors: tuple[Vector, ...]) -> None:
+    report = run_target(CommandTarget("cmd:x", command), vectors)
+    assert report.implementation is None
+    assert reason in str(report.reason)
+
+
+@pytest.mark.parametrize("command", ["", "   ", "'unbalanced"])
+def test_not_a_command(command: str) -> None:
+    with pytest.raises(TargetSpecError):
+        CommandTarget("cmd:x", command)
+
+
+def test_the_python_adapter_answers_as_the_class_does(vectors: tuple[Vector, ...]) -> None:
+    report = run(CommandTarget("cmd:x", REFERENCE), vectors)
+    assert set(outcomes(report)) == {"pass"}
+    assert report.implementation is not None
+    assert report.implementation.language == "python"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ([], 2, "usage: "),
+        (["no_such_module:Class"], 3, "no_such_module"),
+        (["not a target"], 3, "does not name a target"),
+        (["mmcache:EncoderCacheManager"], 3, "not a request of the adapter protocol"),
+    ],
+)
+def test_the_python_adapter_explains_itself(words: list[str], code: int, says: str) -> None:
+    line = b'{"cmd":"start","protocol":1}\nnonsense\n'
+    command = [*shlex.split(PYTHON), *words]
+    done = subprocess.run(command, input=line, capture_output=True)
+    assert (done.returncode, says.encode() in done.stderr) == (code, True)
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_large_case_blocks_nobody(vectors: tuple[Vector, ...]) -> None:
+    # Many times the buffer of a pipe, both ways.
+    one = next(v for v in vectors if v.manager == "encoder_cache")
+    steps = one.steps + (one.steps[-1],) * 20_000
+    large = msgspec.structs.replace(one, steps=steps)
+    assert outcomes(run(CommandTarget("cmd:x", REFERENCE), (large,))) == ["pass"]
+
+
+class TestSchema:
+    def test_it_accepts_the_wire(self, vectors: tuple[Vector, ...]) -> None:
+        seen: list[bytes] = []
+        target = CommandTarget("cmd:x", REFERENCE, trace=lambda way, line: seen.append(line))
+        run_target(target, vectors)
+        assert len(seen) == 2 * (len(vectors) + 1)
+        seen.append(msgspec.json.encode(Errored(1, "why")))
+        seen.append(msgspec.json.encode(Stop()))
+        validator = jsonschema.Draft202012Validator(adapter_schema())
+        for line in seen:
+            validator.validate(json.loads(line))
+
+    def test_it_rejects(self) -> None:
+        schema = adapter_schema()
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validator = jsonschema.Draft202012Validator(schema)
+        for message in ({}, {"cmd": "pause"}, {"seq": 0, "answers": []}, {"seq": 1}, []):
+            assert not validator.is_valid(message)
+
+    def test_expectations_are_not_sent(self, vectors: tuple[Vector, ...]) -> None:
+        for vector in vectors:
+            line = msgspec.json.encode(Run(1, case_of(vector)))
+            for word in (b"expect", b"returns", b"observe", b"kills", b"variant"):
+                assert b'"' + word not in line
+        assert msgspec.json.encode(Start()) == b'{"cmd":"start","protocol":1}'

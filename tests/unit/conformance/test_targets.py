@@ -1,0 +1,114 @@
+"""From a text to a target, and what a Python class shows by itself."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from mmcache_conformance.errors import TargetError, TargetSpecError
+from mmcache_conformance.targets.open import open_target
+from mmcache_conformance.targets.protocol import CALLS
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "",
+        ":",
+        ",",
+        "module",
+        "vllm:",
+        "a:b:c",
+        "a b:C",
+        "a:",
+        ":C",
+        "a:C,b:D,e:F",
+        "a.:C",
+    ],
+)
+def test_not_a_target(spec: str) -> None:
+    with pytest.raises(TargetSpecError, match="does not name a target"):
+        open_target(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("no_such_module:C", "ModuleNotFoundError"),
+        ("conformance_engines:Absent", "AttributeError"),
+        ("conformance_engines:not_a_class", "not a class"),
+        ("conformance_engines:CannotBeMade", r"RuntimeError: no GPU here"),
+        ("vllm:no/such/path", "no such file or directory"),
+    ],
+)
+def test_cannot_be_started(spec: str, reason: str) -> None:
+    target = open_target(spec)
+    with pytest.raises(TargetError, match=reason):
+        target.start()
+
+
+def test_opening_imports_nothing() -> None:
+    open_target("no_such_module:C")
+
+
+def test_the_working_directory_is_importable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "engine_in_the_working_directory.py").write_text(
+        "class Outer:\n    from conformance_engines import Manager as Inner\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    implementation = open_target("engine_in_the_working_directory:Outer.Inner").start()
+    assert set(implementation.capabilities) == {"encoder_cache"}
+
+
+def test_capabilities_of_a_full_manager() -> None:
+    spec = "conformance_engines:Attaches,conformance_engines:EncoderDecoder"
+    implementation = open_target(spec).start()
+    observables = ("num_free_slots", "num_freeable_slots", "cached", "freeable", "held")
+    assert implementation.capabilities == {
+        "encoder_cache": (*CALLS, *observables, "allocate_again"),
+        "encoder_decoder": (*CALLS, "num_free_slots"),
+    }
+
+
+def test_capabilities_of_one_that_hides_its_state() -> None:
+    implementation = open_target("conformance_engines:Hidden").start()
+    assert implementation.capabilities == {
+        "encoder_cache": tuple(call for call in CALLS if call != "reset")
+    }
+
+
+def test_only_the_reference_attaches_by_declaration() -> None:
+    assert "allocate_again" in open_target("reference").start().capabilities["encoder_cache"]
+    other = open_target("conformance_engines:Manager").start()
+    assert "allocate_again" not in other.capabilities["encoder_cache"]
+
+
+def test_state_that_cannot_be_compared_is_a_failing_step() -> None:
+    from mmcache_conformance.targets.protocol import Case
+    from mmcache_vectors.manager import Allocate, Item, Parameters, Request
+
+    engines = importlib.import_module("conformance_engines")
+
+    class Turns(engines.Manager):  # type: ignore[name-defined, misc]
+        turned = False
+
+        def allocate(self, request: object, input_id: int) -> None:
+            self.turned = True
+
+        @property
+        def num_free_slots(self) -> object:
+            return 1.5 if self.turned else 1
+
+    from mmcache_conformance.targets.python import ManagerClasses, PythonTarget
+
+    target = PythonTarget("turns", lambda: ManagerClasses("turns", Turns, None))
+    target.start()
+    parameters = Parameters(1, (Request("r1", (Item("X", 1),)),))
+    (answer,) = target.run(Case("id", "encoder_cache", parameters, (Allocate("r1", 0),)))
+    assert str(answer.error).startswith("TypeError: num_free_slots is of type float")

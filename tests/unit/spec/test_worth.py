@@ -1,0 +1,103 @@
+"""The standard suite reaches every goal and kills every mutant that can be killed."""
+
+import json
+from importlib.resources import files
+
+import pytest
+from click.testing import CliRunner
+
+from mmcache_conformance.suites.load import load_suite
+from mmcache_spec.checks.coverage import cover
+from mmcache_spec.checks.product import distinguish
+from mmcache_spec.cli import app as cli
+from mmcache_spec.generate.suite import MANAGERS
+from mmcache_spec.generate.worth import goals_of, kills, least_cover, mutants_of, reached
+from mmcache_spec.kernel.goals import Goal, pair_goals
+from mmcache_spec.model import ledger as lg
+from mmcache_spec.model.equivalents import EQUIVALENT
+from mmcache_spec.model.goals import LEDGER_COMBINATIONS
+from mmcache_spec.model.observables import agreement_of
+from mmcache_spec.model.variants import SPECIFIED, VARIANTS
+from mmcache_spec.model.world import scope
+
+VECTORS = load_suite()
+SYSTEMS = [s for s in SPECIFIED.systems if s.name in MANAGERS]
+MANIFEST = json.loads((files("mmcache_vectors") / "manifest.json").read_text())
+
+
+def vectors_for(system):
+    return [v for v in VECTORS if v.manager == MANAGERS[system.name]]
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
+def test_every_mutant_is_killed_or_listed_as_equivalent(system):
+    names = {m.name for m in mutants_of(system)}
+    killed = set().union(*(kills(system, v) for v in vectors_for(system)))
+    assert EQUIVALENT[system.name] <= names
+    assert names - killed == EQUIVALENT[system.name]
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
+def test_every_goal_is_reached_or_proved_unreachable(system):
+    goals = {goal.name for goal in goals_of(system)}
+    covered = set().union(*(reached(system, v) for v in vectors_for(system)))
+    rest = [goal for goal in goals_of(system) if goal.name in goals - covered]
+    found = cover(system, scope(2, 2, 2), rest, 5, least=False)
+    assert set(found.unreachable) == goals - covered
+
+
+def test_what_is_reachable_is_not_proved_unreachable():
+    system = lg.ledger()
+    found = cover(system, scope(2, 2, 2), LEDGER_COMBINATIONS, 7, least=False)
+    assert len(found.reached) == 6
+    assert len(found.unreachable) == 10
+    assert found.open == ()
+
+
+def test_an_open_goal_is_reported_as_open():
+    far = Goal("a full cache", "reset", lg.free_slots == 0)
+    found = cover(lg.ledger(), scope(1, 1, 1), [far], 1, least=False)
+    assert found.open == ("a full cache",)
+
+
+def test_pairs_are_of_all_actions():
+    system = lg.ledger()
+    assert len(list(pair_goals(system))) == len(system.actions) ** 2
+
+
+def test_a_difference_is_found_and_none_is_found_in_itself():
+    wrong = VARIANTS["refusal_evicts"].system
+    agreement = agreement_of("ledger")
+    found = distinguish(lg.ledger(), wrong, agreement, [scope(2, 1, 2)], 3)
+    assert [s.call.action for s in found.steps][-1] == "can_allocate"
+    assert distinguish(lg.ledger(), lg.ledger(), agreement, [scope(2, 1, 2)], 3) is None
+
+
+def test_the_cover_is_least_and_keeps_what_it_is_told():
+    covers = {"a": {1, 2}, "b": {2, 3}, "c": {1, 2, 3}, "d": {4}}
+    assert least_cover(covers) == ["c", "d"]
+    assert least_cover(covers, kept=["a"]) == ["a", "b", "d"]
+    assert least_cover(covers, most=1) == ["c"]
+
+
+def test_the_manifest_is_of_these_vectors():
+    assert MANIFEST["sizes"]["standard"] == sorted(v.id for v in VECTORS)
+    assert len(MANIFEST["sizes"]["smoke"]) <= 20
+    smoke = set(MANIFEST["sizes"]["smoke"])
+    killed = {name for v in VECTORS if v.id in smoke for name in v.kills}
+    assert killed == {name for v in VECTORS for name in v.kills}
+
+
+def test_walks_are_the_same_each_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("mmcache_spec.generate.walks.WALKS", 2)
+    for folder in ("one", "two"):
+        done = CliRunner().invoke(
+            cli.cli, ["counterexamples", "--deep", "--out", str(tmp_path / folder)]
+        )
+        assert done.exit_code == 0, done.output
+    one, two = (
+        {p.name: p.read_bytes() for p in (tmp_path / f).glob("*.json")} for f in ("one", "two")
+    )
+    assert one == two
+    assert len(one) == 4
+    assert all(len(v.steps) == 40 for v in load_suite(tmp_path / "one"))
