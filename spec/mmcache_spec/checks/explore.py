@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from ..compiled import CompiledCall, CompiledClaims, CompiledSystem, Packed
-from ..interpreter import Call, Interpreter, World
+from ..evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, Packed
+from ..evaluate.interpreter import Call, Interpreter, World
 from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
 from ..kernel.terms import INT
 from .times import Times, times_of

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..interpreter import World
+from ..evaluate.interpreter import World
 from ..kernel.system import TransitionSystem
 from .equivalence import Coupling, same_steps
 from .explore import Difference, Explorer, Found, Search

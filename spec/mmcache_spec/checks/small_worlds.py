@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import permutations, product
 from typing import Any
 
-from ..interpreter import Interpreter, World
+from ..evaluate.interpreter import Interpreter, World
 from ..kernel.system import Axiom, Scope, TransitionSystem
 from ..kernel.terms import INT, Function, Op, subterms
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..compiled import Packed
+from ..evaluate.compiled import Packed
 from ..kernel.system import TransitionSystem
 from ..kernel.terms import INT, Binder, MapSort, Op, Symbol, Term, subterms, unnamed
 
