@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
 
-from ..evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, Packed
+from ..evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, CompiledView, Packed
 from ..evaluate.interpreter import Call, Interpreter, World
 from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
 from ..kernel.terms import INT
@@ -95,7 +95,7 @@ class Explorer:
     integers: Sequence[int] = (0, 1, 2)
     most_states: int = 20_000
     most_gap: int = 2
-    _parts: dict[int, tuple[Action, list[_Prepared]]] = field(default_factory=dict, repr=False)
+    _parts: dict[str, list[_Prepared]] = field(default_factory=dict, repr=False)
 
     # What is compiled.
 
@@ -112,6 +112,10 @@ class Explorer:
         return self._times.near(self._compiled.variables, self.most_gap)
 
     @cached_property
+    def _view(self) -> CompiledView:
+        return self._compiled.compile_view(tuple(self.system.observables.values()))
+
+    @cached_property
     def _state_clauses(self) -> CompiledClaims:
         formulas = [i.formula for i in self.system.invariants if i.clause is not None]
         return self._compiled.compile_claims(formulas, {})
@@ -124,9 +128,11 @@ class Explorer:
         return CompiledSystem(system, self.world, True, of._written, of._free)
 
     def _prepared(self, action: Action, compiled: CompiledSystem) -> list[_Prepared]:
-        """Every call of the action; those of the original are kept."""
-        if id(action) in self._parts:
-            return self._parts[id(action)][1]
+        """Every call of the action; those of the original are kept, and serve whoever is alike."""
+        own = self.system.action(action.name)
+        as_before = own is action or _says_the_same(own, action)
+        if as_before and action.name in self._parts:
+            return self._parts[action.name]
         names = tuple(p.name for p in action.parameters if p.sort == INT)
         others = [p for p in action.parameters if p.sort != INT]
         choices = tuple(product(self.integers, repeat=len(names)))
@@ -141,8 +147,8 @@ class Explorer:
             run = compiled.compile(Call(action.name, elements))
             check = compiled.compile_claims(claims, elements, names) if claims else None
             found.append(_Prepared(action.name, elements, names, choices, run, check))
-        if any(action is own for own in self.system.actions):
-            self._parts[id(action)] = action, found
+        if as_before:
+            self._parts[action.name] = found
         return found
 
     def _all_prepared(self, system: TransitionSystem) -> list[list[_Prepared]]:
@@ -190,6 +196,11 @@ class Explorer:
             graph.distinct.append(tuple(tuple(dict.fromkeys(x for x in r if x >= 0)) for r in row))
         return graph
 
+    @property
+    def reached(self) -> int:
+        """How many states the original reaches, as far as was searched."""
+        return len(self.graph.states)
+
     # Another design.
 
     def judge(self, design: TransitionSystem) -> Found | Search:
@@ -197,12 +208,12 @@ class Explorer:
         walk = _Walk(self, design)
         return walk.run()
 
-    def distinguish(self, design: TransitionSystem, shown: Sequence[str]) -> Difference | Search:
+    def distinguish(self, design: TransitionSystem) -> Difference | Search:
         """The shortest calls after which the design answers, shows or refuses something else.
 
-        Nothing but the answers and the variables named in `shown` is looked at.
+        Nothing but the answers and the observables of the system is looked at.
         """
-        return _Pair(self, design, shown).run()
+        return _Pair(self, design).run()
 
 
 def _every(calls: Sequence[_Prepared]) -> Iterator[tuple[_Prepared, tuple[int, ...]]]:
@@ -213,6 +224,20 @@ def _every(calls: Sequence[_Prepared]) -> Iterator[tuple[_Prepared, tuple[int, .
 
 _Node = int | Packed
 """A state of the original by its number, any other as it is."""
+
+
+def _says_the_same(one: Action, two: Action) -> bool:
+    """Whether nothing but what an observer records of it was written anew."""
+    return (
+        one.guard is two.guard
+        and one.returns is two.returns
+        and one.parameters is two.parameters
+        and _own(one) == _own(two)
+    )
+
+
+def _own(action: Action) -> list[tuple[str, int]]:
+    return [(v.name, id(term)) for v, term in action.effect if v.role != "ghost"]
 
 
 def _alike(mine: Sequence[_Prepared], theirs: Sequence[_Prepared]) -> bool:
@@ -356,22 +381,17 @@ def _only(
     invariants: tuple[Invariant, ...],
     claims: tuple[ActionProperty, ...],
 ) -> TransitionSystem:
-    from dataclasses import replace
-
     return replace(design, invariants=invariants, action_properties=claims)
 
 
 class _Pair:
     """Two systems asked the same, breadth first over the pairs of their states."""
 
-    def __init__(
-        self, explorer: Explorer, design: TransitionSystem, shown: Sequence[str]
-    ) -> None:
+    def __init__(self, explorer: Explorer, design: TransitionSystem) -> None:
         self.explorer, self.design = explorer, design
         self.mine = explorer._all_prepared(explorer.system)
         self.theirs = explorer._all_prepared(design)
-        variables = explorer._compiled.variables
-        self.shown = [(k, v.name) for k, v in enumerate(variables) if v.name in shown]
+        self.view, self.names = explorer._view, tuple(explorer.system.observables)
         self.parents: dict[tuple[Packed, Packed], Any] = {}
 
     def run(self) -> Difference | Search:
@@ -424,10 +444,10 @@ class _Pair:
         return self._otherwise(one[1], two[1])
 
     def _otherwise(self, one: Packed, two: Packed) -> str | None:
-        for k, name in self.shown:
-            if one[k] != two[k]:
-                return f"{name} differs"
-        return None
+        if one == two:
+            return None
+        seen = zip(self.names, self.view(one), self.view(two), strict=True)
+        return next((f"{name} differs" for name, a, b in seen if a != b), None)
 
     def _path(self, pair: tuple[Packed, Packed]) -> list[Call]:
         path: list[Call] = []

@@ -17,7 +17,7 @@ from typing import Literal
 
 from ..evaluate.interpreter import World
 from ..kernel.system import TransitionSystem
-from .equivalence import Coupling, same_steps
+from .equivalence import EQUAL, Coupling, same_steps
 from .explore import Difference, Explorer, Found, Search
 
 __all__ = ["Arena", "Judgement", "Fate", "judge"]
@@ -47,14 +47,15 @@ class Judgement:
 class Arena:
     """A system, the small worlds in which designs are compared with it, and what they show.
 
-    `shown` names the variables that an observer sees; `couplings` are the ways in which a proof
-    of equivalence may relate the two states, the plainest first.
+    What an observer sees are the answers and the system's observables; `couplings` are the ways in
+    which a proof of equivalence may relate the two states, the plainest first. The `quick` first
+    worlds are tried before anything is proved.
     """
 
     system: TransitionSystem
     worlds: Sequence[World]
-    shown: Sequence[str]
     couplings: Sequence[Coupling] = ()
+    quick: int = 2
     integers: Sequence[int] = (0, 1, 2)
     most_states: int = 20_000
     _explorers: dict[int, Explorer] = field(default_factory=dict, repr=False)
@@ -85,7 +86,9 @@ def judge(arena: Arena, design: TransitionSystem) -> Judgement:
 
 def _judged(arena: Arena, design: TransitionSystem) -> Judgement:
     searches: list[Search] = []
-    for explorer in arena.explorers():
+    for k, explorer in enumerate(arena.explorers()):
+        if k == arena.quick and (proof := _proof(arena, design)):
+            return Judgement("equivalent, proved", reason=proof)
         answer = explorer.judge(design)
         if isinstance(answer, Found):
             return Judgement("condemned", found=answer)
@@ -93,14 +96,20 @@ def _judged(arena: Arena, design: TransitionSystem) -> Judgement:
     for k, explorer in enumerate(arena.explorers()):
         if searches[k].same:
             continue
-        other = explorer.distinguish(design, arena.shown)
+        other = explorer.distinguish(design)
         if isinstance(other, Difference):
             return Judgement("survives", difference=other)
         searches[k] = other
-    proof = same_steps(arena.system, design, arena.couplings)
-    if proof is not None:
+    if len(searches) <= arena.quick and (proof := _proof(arena, design)):
         return Judgement("equivalent, proved", reason=proof)
     return Judgement("equivalent, searched", reason=_words(searches))
+
+
+def _proof(arena: Arena, design: TransitionSystem) -> str | None:
+    for coupling in (EQUAL, *arena.couplings):
+        if proof := same_steps(arena.system, design, coupling):
+            return proof
+    return None
 
 
 def _words(searches: Iterable[Search]) -> str:

@@ -31,7 +31,7 @@ from ..kernel.terms import (
 )
 from .interpreter import Call, State, World
 
-__all__ = ["CompiledCall", "CompiledClaims", "CompiledSystem", "Packed"]
+__all__ = ["CompiledCall", "CompiledClaims", "CompiledSystem", "CompiledView", "Packed"]
 
 Packed = tuple[Any, ...]
 """A state, as a rule without its ghosts: integers, bit sets, and a tuple of integers for a map."""
@@ -43,6 +43,9 @@ state, or to None where a guard refuses. A set is returned as bits."""
 CompiledClaims = Callable[..., int]
 """From the states before and after a call, its result, and the integers among its arguments, to the
 position of the first formula that is false, or to -1. States alone are given twice."""
+
+CompiledView = Callable[[Packed], tuple[Any, ...]]
+"""From a state to the values of some terms."""
 
 
 class _Code(str):
@@ -114,6 +117,11 @@ class CompiledSystem:
             if value is not True:
                 code.lines.append(f"if not {_text(value)}: return {k}")
         return code.claims(list(unknown.values()))
+
+    def compile_view(self, terms: Sequence[Term]) -> CompiledView:
+        """The function that evaluates the terms in a state."""
+        code = _Emitter(self, {})
+        return code.view([code.value(term, {}) for term in terms])
 
     def initial(self) -> Packed:
         code = _Emitter(self, {})
@@ -192,6 +200,12 @@ class _Emitter:
     def claims(self, integers: Iterable[str]) -> CompiledClaims:
         body = [self._opened("s"), self._opened("n"), *self.lines, "return -1"]
         written: CompiledClaims = self._written(["s", "n", "result", *integers], body)
+        return written
+
+    def view(self, values: Iterable[_Value]) -> CompiledView:
+        shown = "".join(f"{_text(value)}, " for value in values)
+        body = [self._opened("s"), *self.lines, f"return ({shown})"]
+        written: CompiledView = self._written(["s"], body)
         return written
 
     def _opened(self, moment: str) -> str:

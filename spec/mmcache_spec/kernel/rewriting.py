@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from .terms import Binder, Op, Symbol, Term, unnamed
+from .terms import Binder, Op, Role, Term, replaced, unnamed
 
-__all__ = ["parts", "places", "rebuilt", "replaced", "substituted"]
+__all__ = ["parts", "places", "rebuilt", "rewritten", "substituted"]
 
 
 def parts(term: Term) -> tuple[Term, ...]:
@@ -30,27 +30,21 @@ def rebuilt(term: Term, new: tuple[Term, ...]) -> Term:
     return term
 
 
-def replaced(term: Term, instead: Callable[[Term], Term | None]) -> Term:
+def rewritten(term: Term, instead: Callable[[Term], Term | None]) -> Term:
     """The term with something else in place of each outermost subterm that has a replacement."""
     term = unnamed(term)
     other = instead(term)
     if other is not None:
         return other
     below = parts(term)
-    new = tuple(replaced(t, instead) for t in below)
+    new = tuple(rewritten(t, instead) for t in below)
     same = all(a is unnamed(b) for a, b in zip(new, below, strict=True))
     return term if same else rebuilt(term, new)
 
 
-def substituted(term: Term, values: Mapping[str, Term], roles: tuple[str, ...]) -> Term:
+def substituted(term: Term, values: Mapping[str, Term], *roles: Role) -> Term:
     """The term with these values for the symbols of these names and roles."""
-
-    def value(t: Term) -> Term | None:
-        if isinstance(t, Symbol) and t.role in roles:
-            return values.get(t.name)
-        return None
-
-    return replaced(term, value)
+    return replaced(term, lambda s: values.get(s.name) if s.role in roles else None)
 
 
 def places(term: Term) -> Iterator[tuple[Term, Callable[[Term], Term]]]:

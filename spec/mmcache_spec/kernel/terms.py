@@ -23,6 +23,7 @@ __all__ = [
     "Literal",
     "MapSort",
     "Op",
+    "Role",
     "SetSort",
     "Sort",
     "Symbol",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from .mutants import mutants, mutations
-from .rewriting import places, replaced, substituted
+from .rewriting import places, rewritten, substituted
 from .system import Action, TransitionSystem
 from .terms import (
     BOOL,
@@ -70,7 +70,22 @@ def wrong_designs(
             kept = sorted(chance.sample(range(len(found)), most))
             found = [found[k] for k in kept]
         for name, make in found:
-            yield WrongDesign(kind, name, make())
+            design = make()
+            if not _says_the_same(system, design):
+                yield WrongDesign(kind, name, design)
+
+
+def _says_the_same(system: TransitionSystem, design: TransitionSystem) -> bool:
+    """Whether the change changes nothing: then there is nothing wrong."""
+    pairs = [(a[1], b[1]) for a, b in zip(system.init, design.init, strict=True)]
+    for mine, theirs in zip(map(_bare, system.actions), map(_bare, design.actions), strict=True):
+        if mine.modifies != theirs.modifies:
+            return False
+        after = theirs.updates
+        pairs += [(term, after[v.name]) for v, term in mine.effect]
+        if mine.returns is not None and theirs.returns is not None:
+            pairs.append((mine.returns, theirs.returns))
+    return all(one is two or alpha_form(one)[0] == alpha_form(two)[0] for one, two in pairs)
 
 
 _Made = Iterator[tuple[str, Callable[[], TransitionSystem]]]
@@ -88,6 +103,16 @@ def _with(system: TransitionSystem, old: Action, new: Action) -> TransitionSyste
     return replace(system, actions=tuple(new if a is old else a for a in system.actions))
 
 
+def _bare(action: Action) -> Action:
+    """The action as the design has it, without what an observer notes down of it."""
+    return replace(action, effect=tuple(x for x in action.effect if x[0].role != "ghost"))
+
+
+def _own(system: TransitionSystem) -> tuple[Symbol, ...]:
+    """The variables of the design, which the record is not."""
+    return tuple(v for v in system.variables if v.role != "ghost")
+
+
 def _with_line(action: Action, variable: Symbol, value: Term) -> Action:
     """The action with this value for the variable, in place of the one it has."""
     lines = tuple((v, value if v.name == variable.name else t) for v, t in action.effect)
@@ -101,7 +126,7 @@ def _by_action(build: Callable[[TransitionSystem, Action], Changed]) -> Callable
 
     def made(system: TransitionSystem) -> _Made:
         for action in system.actions:
-            for what, changed in build(system, action):
+            for what, changed in build(system, _bare(action)):
                 yield (
                     f"{action.name}: {what}",
                     lambda old=action, new=changed: _with(system, old, new),  # type: ignore[misc]
@@ -157,12 +182,12 @@ def _swapped(system: TransitionSystem, action: Action) -> Changed:
         if not isinstance(t, Symbol):
             return
         candidates: tuple[Symbol, ...] = ()
-        if t.role in ("state", "ghost"):
-            candidates = system.variables
+        if t.role == "state":
+            candidates = _own(system)
         elif t.role in ("parameter", "constant"):
             candidates = (*action.parameters, *system.constants)
         for other in candidates:
-            if other.sort == t.sort and other.name != t.name and other.role != "ghost":
+            if other.sort == t.sort and other.name != t.name:
                 yield f"{t.name} is {other.name}", other
 
     yield from _changed_places(action, others)
@@ -229,7 +254,7 @@ def _answers(system: TransitionSystem, action: Action) -> Changed:
     if answer.sort == INT:
         for what, term in (("one more", answer + 1), ("one less", answer - 1)):
             yield f"answer, {what}", replace(action, returns=term)
-    for v in system.variables:
+    for v in _own(system):
         if v.sort == answer.sort and v.role == "state":
             yield f"answer, {v.name}", replace(action, returns=v)
 
@@ -249,7 +274,7 @@ def _values(system: TransitionSystem, action: Action) -> Changed:
     for variable, value in action.effect:
         for what, term in _other_values(variable.sort, value):
             yield f"{variable.name}, {what}", _with_line(action, variable, term)
-        for other in system.variables:
+        for other in _own(system):
             if other.sort == variable.sort and other.name != variable.name:
                 yield f"{variable.name} becomes {other.name}", _with_line(action, variable, other)
 
@@ -285,7 +310,7 @@ def _beginnings(system: TransitionSystem) -> _Made:
 
 
 def _emptied(system: TransitionSystem, action: Action) -> Changed:
-    """Nothing, or only some of the lines, is left of the effect; ghosts go with the rest."""
+    """Nothing, or only some of the lines, is left of the effect; the record is kept."""
     names = [v.name for v, _ in action.effect]
     if not names:
         return
@@ -307,7 +332,7 @@ def _others(kept: Iterable[Line]) -> str:
 
 def _never_again(system: TransitionSystem) -> _Made:
     """No action ever updates one variable, or two that change together."""
-    variables = [v.name for v in system.variables]
+    variables = [v.name for v in _own(system)]
     writers = {
         name: frozenset(a.name for a in system.actions if name in a.modifies) for name in variables
     }
@@ -328,8 +353,8 @@ def _never_again(system: TransitionSystem) -> _Made:
 
 def _copied(system: TransitionSystem, action: Action) -> Changed:
     """The action does what another should, or does that as well, before or after."""
-    for other in system.actions:
-        if other is action:
+    for other in map(_bare, system.actions):
+        if other.name == action.name:
             yield "done twice", _followed_by(action, action)
             continue
         for what, meant in _called_from(system, action, other):
@@ -370,10 +395,10 @@ def _called_from(
         other.name,
         replace(
             other,
-            effect=tuple((v, substituted(t, arguments, ("parameter",))) for v, t in other.effect),
+            effect=tuple((v, substituted(t, arguments, "parameter")) for v, t in other.effect),
             returns=None
             if other.returns is None
-            else substituted(other.returns, arguments, ("parameter",)),
+            else substituted(other.returns, arguments, "parameter"),
         ),
     )
 
@@ -393,7 +418,7 @@ def _followed_by(first: Action, second: Action) -> Action:
     """The effect of both, one after the other; the answer of the first."""
     updates = first.updates
     then = {
-        v.name: (v, substituted(t, updates, ("state", "ghost"))) for v, t in second.effect
+        v.name: (v, substituted(t, updates, "state")) for v, t in second.effect
     }
     lines = [(v, then.pop(v.name)[1] if v.name in then else t) for v, t in first.effect]
     return replace(first, effect=(*lines, *then.values()))
@@ -436,7 +461,7 @@ def _consistent(system: TransitionSystem, action: Action) -> Changed:
 
             changed = action
             for where, old, _ in _written(action):
-                new = replaced(old, instead)
+                new = rewritten(old, instead)
                 changed = (
                     replace(changed, returns=new)
                     if where == "answer"
@@ -478,9 +503,9 @@ def _shared_parts(term: Term) -> Iterator[Term]:
 
 def _everywhere(system: TransitionSystem) -> _Made:
     """One variable is read as another of its sort, or as empty, by every action and answer."""
-    for v in system.variables:
+    for v in _own(system):
         others: list[tuple[str, Term]] = [
-            (o.name, o) for o in system.variables if o.sort == v.sort and o is not v
+            (o.name, o) for o in _own(system) if o.sort == v.sort and o is not v
         ]
         if isinstance(v.sort, SetSort):
             others += _constants(v.sort)
@@ -491,9 +516,9 @@ def _everywhere(system: TransitionSystem) -> _Made:
                     return term if isinstance(t, Symbol) and t.name == v.name else None
 
                 actions = []
-                for a in system.actions:
-                    lines = tuple((x, replaced(t, instead)) for x, t in a.effect)
-                    answer = None if a.returns is None else replaced(a.returns, instead)
+                for a in map(_bare, system.actions):
+                    lines = tuple((x, rewritten(t, instead)) for x, t in a.effect)
+                    answer = None if a.returns is None else rewritten(a.returns, instead)
                     changed = answer is not a.returns or any(
                         unnamed(t) is not unnamed(old[1])
                         for (_, t), old in zip(lines, a.effect, strict=True)
