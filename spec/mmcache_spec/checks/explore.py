@@ -20,7 +20,16 @@ from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
 from ..kernel.terms import INT
 from .times import Times, times_of
 
-__all__ = ["BrokenOriginal", "Difference", "Explorer", "Found", "Search"]
+__all__ = [
+    "BrokenOriginal",
+    "Difference",
+    "Explorer",
+    "Found",
+    "Prepared",
+    "Search",
+    "confirmed",
+    "prepared_calls",
+]
 
 
 class BrokenOriginal(Exception):
@@ -59,7 +68,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
     """One call with its elements given, for whatever integers."""
 
     action: str
@@ -72,6 +81,27 @@ class _Prepared:
     def call(self, values: tuple[int, ...]) -> Call:
         arguments = {**self.elements, **dict(zip(self.integers, values, strict=True))}
         return Call(self.action, arguments)
+
+
+def prepared_calls(
+    compiled: CompiledSystem, action: Action, integers: Sequence[int]
+) -> list[Prepared]:
+    """Every call of the action in the world, with the clauses that speak of it."""
+    names = tuple(p.name for p in action.parameters if p.sort == INT)
+    others = [p for p in action.parameters if p.sort != INT]
+    choices = tuple(product(integers, repeat=len(names)))
+    claims = [
+        p.formula
+        for p in compiled.system.action_properties
+        if p.action == action.name and p.clause is not None
+    ]
+    found = []
+    for values in product(*(compiled.world.universe[p.sort.name] for p in others)):
+        elements = dict(zip((p.name for p in others), values, strict=True))
+        run = compiled.compile(Call(action.name, elements))
+        check = compiled.compile_claims(claims, elements, names) if claims else None
+        found.append(Prepared(action.name, elements, names, choices, run, check))
+    return found
 
 
 @dataclass
@@ -95,7 +125,7 @@ class Explorer:
     integers: Sequence[int] = (0, 1, 2)
     most_states: int = 20_000
     most_gap: int = 2
-    _parts: dict[str, list[_Prepared]] = field(default_factory=dict, repr=False)
+    _parts: dict[str, list[Prepared]] = field(default_factory=dict, repr=False)
 
     # What is compiled.
 
@@ -127,31 +157,18 @@ class Explorer:
         of = self._compiled
         return CompiledSystem(system, self.world, True, of._written, of._free)
 
-    def _prepared(self, action: Action, compiled: CompiledSystem) -> list[_Prepared]:
+    def _prepared(self, action: Action, compiled: CompiledSystem) -> list[Prepared]:
         """Every call of the action; those of the original are kept, and serve whoever is alike."""
         own = self.system.action(action.name)
         as_before = own is action or _says_the_same(own, action)
         if as_before and action.name in self._parts:
             return self._parts[action.name]
-        names = tuple(p.name for p in action.parameters if p.sort == INT)
-        others = [p for p in action.parameters if p.sort != INT]
-        choices = tuple(product(self.integers, repeat=len(names)))
-        claims = [
-            p.formula
-            for p in compiled.system.action_properties
-            if p.action == action.name and p.clause is not None
-        ]
-        found = []
-        for values in product(*(self.world.universe[p.sort.name] for p in others)):
-            elements = dict(zip((p.name for p in others), values, strict=True))
-            run = compiled.compile(Call(action.name, elements))
-            check = compiled.compile_claims(claims, elements, names) if claims else None
-            found.append(_Prepared(action.name, elements, names, choices, run, check))
+        found = prepared_calls(compiled, action, self.integers)
         if as_before:
             self._parts[action.name] = found
         return found
 
-    def _all_prepared(self, system: TransitionSystem) -> list[list[_Prepared]]:
+    def _all_prepared(self, system: TransitionSystem) -> list[list[Prepared]]:
         compiled = self._in(system)
         return [self._prepared(action, compiled) for action in system.actions]
 
@@ -216,7 +233,7 @@ class Explorer:
         return _Pair(self, design).run()
 
 
-def _every(calls: Sequence[_Prepared]) -> Iterator[tuple[_Prepared, tuple[int, ...]]]:
+def _every(calls: Sequence[Prepared]) -> Iterator[tuple[Prepared, tuple[int, ...]]]:
     for prepared in calls:
         for values in prepared.choices:
             yield prepared, values
@@ -240,7 +257,7 @@ def _own(action: Action) -> list[tuple[str, int]]:
     return [(v.name, id(term)) for v, term in action.effect if v.role != "ghost"]
 
 
-def _alike(mine: Sequence[_Prepared], theirs: Sequence[_Prepared]) -> bool:
+def _alike(mine: Sequence[Prepared], theirs: Sequence[Prepared]) -> bool:
     """Whether the calls are the same functions."""
     return len(mine) == len(theirs) and all(
         a.run is b.run and a.choices == b.choices for a, b in zip(mine, theirs, strict=True)

@@ -44,8 +44,8 @@ WORLDS: dict[str, tuple[Few, ...]] = {
         Few(2, 2, 1, 1),
         NO_SIZE,
         Few(2, 2, 2, 2),
-        Few(3, 3, 1, 1, Ranges((1, 2), {"capacity": (3,)})),
-        Few(3, 3, 1, 1),
+        Few(3, 3, 1, 1, Ranges((1,), {"capacity": (3,)})),
+        Few(3, 3, 1, 1, Ranges((1,), {"capacity": (2,)})),
     ),
     "encoder_decoder": (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE, Few(2, 2, 2, 3)),
 }
