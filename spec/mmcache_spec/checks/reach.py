@@ -22,7 +22,7 @@ from .times import times_of
 __all__ = ["reach"]
 
 MOST_STATES = 1_500
-MOST_WORLDS, EACH = 200, 2
+MOST_WORLDS = 200
 
 
 def reach(
@@ -53,16 +53,18 @@ def reach(
 def _worlds(
     system: TransitionSystem, scopes: Sequence[Scope], ranges: Ranges
 ) -> Iterator[World]:
-    """A few worlds of every scope in turn: first those in which most elements differ."""
+    """Two worlds of every scope in turn, in which many elements differ: a tight one, a wide one."""
     for scope in scopes:
         few = list(islice(small_worlds(system, scope, ranges), MOST_WORLDS))
-        yield from sorted(few, key=_variety, reverse=True)[:EACH]
+        most = max(map(_variety, few), default=0)
+        varied = [world for world in few if _variety(world) == most]
+        yield from varied[:1]
+        yield from varied[1:][-1:]
 
 
-def _variety(world: World) -> tuple[int, int]:
-    """How many different values the functions have, and how many of the integers are small."""
-    tables = [f.values() for f in world.functions.values()]
-    return sum(len(set(t)) for t in tables), -sum(world.constants.values())
+def _variety(world: World) -> int:
+    """How many different values the functions have."""
+    return sum(len(set(f.values())) for f in world.functions.values())
 
 
 @dataclass
