@@ -33,6 +33,7 @@ __all__ = [
     "lemmas",
     "obligations",
     "queries",
+    "unsatisfiable",
 ]
 
 Verdict = Literal["proved", "refuted", "unknown"]
@@ -119,6 +120,12 @@ def decide(obligation: Obligation, scope: Scope) -> Outcome:
 def is_proved(obligation: Obligation) -> bool:
     """Whether the solver proves it at once; `False` says nothing."""
     return _proved(obligation, AT_FIRST)
+
+
+def unsatisfiable(query: list[z3.BoolRef], *, patiently: bool = False) -> bool:
+    """Whether some attempt shows it; `False` says nothing."""
+    attempts = (*AT_FIRST, *AT_LAST) if patiently else AT_FIRST
+    return any(_unsat(query, attempt) for attempt in attempts)
 
 
 def _proved(obligation: Obligation, attempts: Sequence[Attempt]) -> bool:

@@ -500,7 +500,7 @@ def mutants_command(bound: int, size: tuple[int, int, int]) -> None:
     """
     from mmcache_vectors.manager import load
 
-    from ..generate.suite import survivors
+    from ..generate.mutants import survivors
 
     vectors = [load(path) for path in sorted((_vectors_package() / "vectors").glob("*.json"))]
     with _apology(UNKNOWN), _workers() as executor:

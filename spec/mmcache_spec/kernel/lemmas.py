@@ -28,6 +28,7 @@ from .terms import (
     exists,
     forall,
     ite,
+    replaced,
     total,
     unnamed,
 )
@@ -63,6 +64,17 @@ class Lemma:
     def __post_init__(self) -> None:
         if self.made_by is not _SCHEMA:
             raise TypeError("a lemma is made by a schema of kernel.lemmas, not of any formula")
+
+    def renamed(self, find: Callable[[Symbol], Symbol | None]) -> Lemma:
+        """The same instance, of other symbols of the same sorts."""
+
+        def checked(symbol: Symbol) -> Symbol | None:
+            other = find(symbol)
+            if other is not None and other.sort != symbol.sort:
+                raise TypeError(f"{symbol.name} is a {symbol.sort}, not a {other.sort}")
+            return other
+
+        return Lemma(replaced(self.formula, checked), _SCHEMA)
 
 
 P = ParamSpec("P")

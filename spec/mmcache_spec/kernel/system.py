@@ -176,6 +176,11 @@ class TransitionSystem:
     monitors: tuple[Monitor, ...] = ()
     observables: Mapping[str, Term] = field(default_factory=dict)
     """What an observer sees of a state, by name: terms over the state."""
+    freedoms: Mapping[str, str] = field(default_factory=dict)
+    """What the clauses leave free on purpose, by name, in words. Where there are any, everything
+    else is claimed to be determined: see `checks.complete`."""
+    uniqueness: Mapping[str, tuple[Lemma, ...]] = field(default_factory=dict)
+    """Facts about finite sets, by action, for the proof that there is one answer and one state."""
 
     def __post_init__(self) -> None:
         self._keep_the_record()

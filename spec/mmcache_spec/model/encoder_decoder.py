@@ -265,6 +265,9 @@ CALL_CLAIMS = (
 )
 
 
+FREEDOMS = {"outside the duties": "what a call does whose guards do not hold"}
+
+
 def encoder_decoder(design: EncoderDecoderDesign = EncoderDecoderDesign()) -> TransitionSystem:
     """The encoder-decoder ledger under `design`, with everything that is claimed of it."""
     return TransitionSystem(
@@ -288,4 +291,5 @@ def encoder_decoder(design: EncoderDecoderDesign = EncoderDecoderDesign()) -> Tr
         pass_start=allocated.is_empty() & this_pass.is_empty(),
         monitors=RECORD,
         observables=OBSERVABLES,
+        freedoms=FREEDOMS,
     )

@@ -617,6 +617,17 @@ CALL_CLAIMS = (
 )
 
 
+FREEDOMS = {
+    "representation of time": "only the order in which freeable hashes came can be seen",
+    "outside the duties": "what a call does whose guards do not hold",
+}
+
+UNIQUENESS = {
+    "can_allocate": (for_every(HASH, lambda k: monotone(seen_to_go, older_than(k), size)),),
+}
+"""Whatever is evicted, all of it older than `k`, is no more than everything that is older."""
+
+
 def ledger(design: LedgerDesign = LedgerDesign()) -> TransitionSystem:
     """The ledger under `design`, with everything that is claimed of it."""
     return TransitionSystem(
@@ -641,4 +652,6 @@ def ledger(design: LedgerDesign = LedgerDesign()) -> TransitionSystem:
         pass_start=freed.is_empty() & evicted.is_empty(),
         monitors=RECORD,
         observables=OBSERVABLES,
+        freedoms=FREEDOMS,
+        uniqueness=UNIQUENESS,
     )

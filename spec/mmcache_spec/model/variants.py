@@ -14,7 +14,7 @@ from .engine import EngineDesign, engine
 from .ledger import LedgerDesign, ledger
 from .progress import ProgressDesign, progress
 
-__all__ = ["RELEASES", "SPECIFIED", "VARIANTS", "Expected", "Release", "Variant"]
+__all__ = ["SPECIFIED", "VARIANTS", "Expected", "Variant"]
 
 
 @dataclass(frozen=True)
@@ -363,24 +363,3 @@ _WRONG_ENGINES = (
 )
 
 VARIANTS: dict[str, Variant] = {v.name: v for v in (SPECIFIED, *_RIGHT, *_WRONG, *_WRONG_ENGINES)}
-
-
-@dataclass(frozen=True)
-class Release:
-    """The variant that describes a released engine: which decisions its source takes."""
-
-    ledger: TransitionSystem
-    encoder_decoder: TransitionSystem
-
-
-def _vllm(**decisions: str) -> Release:
-    """All releases charge a repeated allocation, and credit repeated releases (E1)."""
-    design = LedgerDesign(repeated_allocation="charged", **decisions)  # type: ignore[arg-type]
-    return Release(ledger(design), encoder_decoder(EncoderDecoderDesign(credit="repeated")))
-
-
-RELEASES: dict[str, Release] = {
-    "vllm:0.27.1": _vllm(report="unfiltered", reference_ends_at="first_occurrence"),
-    "vllm:0.28.0": _vllm(reference_ends_at="first_occurrence"),
-    "vllm:0.33.0": _vllm(),
-}

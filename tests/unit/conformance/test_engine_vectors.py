@@ -15,7 +15,7 @@ from mmcache_conformance.engines.protocol import PassRecord
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
 from mmcache_conformance.engines.run import run_system
 from mmcache_conformance.suites.load_engine import load_system_suite
-from mmcache_spec.generate.suite import digest
+from mmcache_spec.generate.managers import digest
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_vectors.engine import (
     VectorError,
