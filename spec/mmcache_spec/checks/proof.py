@@ -12,7 +12,7 @@ from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import Term
 from .bounded import Trace
 from .induction import Outcome, Verdict, decide, obligations
-from .vacuity import false_lemmas, reachability
+from .vacuity import Situations, false_lemmas, reachability
 
 __all__ = ["Proof", "Share", "check_vacuity", "prove", "solver_version"]
 
@@ -85,10 +85,10 @@ def prove(system: TransitionSystem, scope: Scope, share: Share = WHOLE) -> Proof
     return Proof(outcomes, {}, (), time.perf_counter() - started)
 
 
-def check_vacuity(system: TransitionSystem, scope: Scope, wider: Scope) -> Proof:
+def check_vacuity(system: TransitionSystem, within: Situations, wider: Scope) -> Proof:
     """Look for witnesses, and in a wider scope for false lemmas. Decides no obligation."""
     started = time.perf_counter()
-    reached = reachability(system, scope)
+    reached = reachability(system, within)
     witnesses = {f"{system.name}: {name}": trace for name, trace in reached.items()}
     wrong = tuple(false_lemmas(system, wider))
     return Proof((), witnesses, wrong, time.perf_counter() - started)

@@ -1,4 +1,4 @@
-"""Whether goals are reached: in small worlds first, breadth first, and by the solver if need be.
+"""Whether goals are reached: a few small worlds are searched, breadth first, without a solver.
 
 All goals of a system are looked for at once. What the search finds is executed again by the
 interpreter, which must agree that the goal is met.
@@ -14,7 +14,7 @@ from ..evaluate.compiled import CompiledClaims, CompiledSystem, Packed
 from ..evaluate.interpreter import Call, Interpreter, World
 from ..kernel.goals import ANY, Goal
 from ..kernel.system import Scope, TransitionSystem
-from .bounded import Disagreement, Trace, witnesses
+from .bounded import Disagreement, Trace
 from .explore import Prepared, prepared_calls
 from .small_worlds import Ranges, small_worlds
 from .times import times_of
@@ -30,12 +30,10 @@ def reach(
     goals: Sequence[Goal],
     scopes: Sequence[Scope],
     ranges: Ranges,
-    bound: int = 6,
 ) -> dict[str, Trace | None]:
     """For each goal, by name, a path that reaches it; None where none was found.
 
-    None means: not among the states that were seen in the small worlds, and, says the solver, by no
-    path up to the bound in the last scope, whatever the sizes.
+    None says no more than that: not among the states that were seen in a few small worlds.
     """
     found: dict[str, Trace | None] = {goal.name: None for goal in goals}
     for world in _worlds(system, scopes, ranges):
@@ -44,9 +42,6 @@ def reach(
             break
         for goal, calls in _Hunt(system, world, missing).run():
             found[goal.name] = _confirmed(system, world, goal, calls)
-    missing = [goal for goal in goals if found[goal.name] is None]
-    if missing:
-        found.update(witnesses(system, scopes[-1], missing, bound, least=False))
     return found
 
 

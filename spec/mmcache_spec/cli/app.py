@@ -28,6 +28,7 @@ from ..checks.unrolling import Start
 from ..evaluate.text import formula
 from ..generate.manifest import statistics
 from ..generate.suite import Suite
+from ..model.arenas import situations
 from ..model.variants import SPECIFIED, VARIANTS, Variant
 from ..model.world import scope, scopes_of, scopes_up_to
 from ..render.story import as_json, cti_story, story
@@ -37,8 +38,8 @@ __all__ = ["main"]
 PROVED, REFUTED, USAGE, UNKNOWN = 0, 1, 2, 3
 FOUND, NONE_FOUND = 0, 1
 
-SMALL, SMALLER = scope(3, 2, 2), scope(2, 2, 2)
-"""Where CTIs are looked for, and lemmas tried; and where everything must be reachable."""
+SMALL = scope(3, 2, 2)
+"""Where CTIs are looked for, and lemmas tried."""
 out = Console(highlight=False, soft_wrap=True, markup=False)
 err = Console(highlight=False, soft_wrap=True, markup=False, stderr=True)
 
@@ -119,7 +120,8 @@ def _prove_share(name: str, system: int, share: Share) -> Proof:
 
 
 def _check_vacuity(name: str, system: int) -> Proof:
-    return check_vacuity(VARIANTS[name].systems[system], SMALLER, SMALL)
+    of = VARIANTS[name].systems[system]
+    return check_vacuity(of, situations(of), SMALL)
 
 
 def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
@@ -136,6 +138,7 @@ def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
                 "action": o.obligation.action.name if o.obligation.action else None,
                 "kind": o.obligation.kind,
                 "verdict": o.verdict,
+                "by_definition": o.by_definition,
                 "seconds": round(o.seconds, 4),
             }
             for o in proof.outcomes
@@ -157,7 +160,9 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
         sign = {"proved": "✓", "refuted": "✗", "unknown": "?"}[worst]
         what = f"{clause} {CLAUSES[clause].name}" if clause else "strengthening invariants"
         seconds = sum(o.seconds for o in outcomes)
-        table.add_row(f"{sign} {what}", worst, _obligations(len(outcomes)), f"{seconds:.2f} s")
+        grounds = _grounds(outcomes) if worst == "proved" else ""
+        count = _obligations(len(outcomes))
+        table.add_row(f"{sign} {what}", worst, grounds, count, f"{seconds:.2f} s")
     out.print(table)
     if verbose:
         for o in proof.outcomes:
@@ -183,6 +188,14 @@ def _by_clause(proof: Proof) -> dict[str | None, list[Outcome]]:
     for outcome in proof.outcomes:
         found[outcome.obligation.claim.clause].append(outcome)
     return {clause: outcomes for clause, outcomes in found.items() if outcomes}
+
+
+def _grounds(outcomes: list[Outcome]) -> str:
+    """What the proofs rest on: the definition of the call alone, or the invariants."""
+    alone = {o.by_definition for o in outcomes if o.obligation.kind != "initiation"}
+    return {frozenset({True}): "definition", frozenset({False}): "induction"}.get(
+        frozenset(alone), "both"
+    )
 
 
 def _obligations(count: int) -> str:
@@ -326,7 +339,7 @@ def _recompute(name: str) -> list[str]:
     """What is not as expected of this variant."""
     variant = VARIANTS[name]
     parts = [prove(system, SMALL) for system in variant.systems]
-    parts += [check_vacuity(system, SMALLER, SMALL) for system in variant.systems]
+    parts += [check_vacuity(system, situations(system), SMALL) for system in variant.systems]
     proof = Proof.merged(parts, 0)
     expected = variant.expected
     differences = [f"not reachable: {name}" for name in proof.unreachable]

@@ -13,13 +13,15 @@ from ..checks.equivalence import Coupling, Relation
 from ..checks.explore import Explorer
 from ..checks.judging import Arena
 from ..checks.small_worlds import Ranges, small_worlds
+from ..checks.vacuity import Situations
 from ..evaluate.interpreter import World
 from ..kernel.system import TransitionSystem
 from ..kernel.terms import forall
 from . import ledger as lg
+from .goals import ENGINE_GOALS
 from .world import HASH, scope
 
-__all__ = ["COUPLINGS", "WORLDS", "Few", "arena"]
+__all__ = ["COUPLINGS", "WORLDS", "Few", "arena", "situations"]
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,13 @@ COUPLINGS: dict[str, tuple[Coupling, ...]] = {
     "engine": (_AGE, _REPORT),
 }
 """By the name of the system: the ways in which two states that answer alike may differ."""
+
+
+def situations(system: TransitionSystem) -> Situations:
+    """Where the conditions of the system's clauses must come true, and what else must happen."""
+    scopes = tuple(scope(*size) for size in ((2, 2, 1), (2, 1, 2), (3, 1, 3), (2, 2, 2)))
+    ranges = Ranges((1, 2), {"capacity": (2, 3)})
+    return Situations(scopes, ranges, ENGINE_GOALS if system.name == "engine" else ())
 
 
 @lru_cache(maxsize=8)
