@@ -187,14 +187,20 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
     if action is not None:
         assumed += [invariant.formula for invariant in system.invariants]
         assumed += action.guard.values()
-        if action.returns is not None:
+    equations = _equations(obligation, conjunct)
+    if action is not None and action.returns is not None:
+        if any(_speaks_of_the_answer(term) for term in (conjunct, *equations)):
             assumed.append(result(action.returns.sort) == action.returns)
-    assumed += [*_equations(obligation, conjunct), *_lemmas(obligation, conjunct)]
+    assumed += [*equations, *_lemmas(obligation, conjunct)]
     kept = _frame(obligation)
     framed = [_framed(term, kept) for term in (*assumed, ~conjunct)]
     asserted = _translation(system).assertions(framed)
     *assumed_formulas, goal = asserted[: len(framed)]
     return [*assumed_formulas, *asserted[len(framed) :], goal]
+
+
+def _speaks_of_the_answer(term: Term) -> bool:
+    return any(isinstance(t, Symbol) and t.role == "result" for t in subterms(term))
 
 
 @lru_cache(maxsize=4)
@@ -245,11 +251,11 @@ def lemmas(obligation: Obligation) -> Iterator[Term]:
 
 
 def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
-    if not _speaks_of_amounts(obligation):
-        return []
-    claimed = [i.formula for i in obligation.system.invariants]
-    sources = [conjunct, *_equations(obligation, conjunct), *claimed]
-    found = [lemma.formula for lemma in measure_instances(sources)]
+    found: list[Term] = []
+    if _speaks_of_amounts(obligation):
+        claimed = [i.formula for i in obligation.system.invariants]
+        sources = [conjunct, *_equations(obligation, conjunct), *claimed]
+        found += [lemma.formula for lemma in measure_instances(sources)]
     if obligation.action is not None:
         given = obligation.action.lemmas.get(obligation.claim.name, ())
         found += [lemma.formula for lemma in given]

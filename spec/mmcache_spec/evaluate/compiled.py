@@ -95,6 +95,7 @@ class CompiledSystem:
         for guard in action.guard.values():
             code.lines.append(f"if not {code.value(guard, {})}: return None")
         answer = None if action.returns is None else code.value(action.returns, {})
+        code.answer = answer
         if isinstance(answer, _Code) and action.returns is not None and action.returns.sort == BOOL:
             answer = _Code(f"bool({answer})")
         updates = action.updates
@@ -186,6 +187,8 @@ class _Emitter:
         self._kept: list[Term] = []
         self._names = 0
         self.lines: list[str] = []
+        self.answer: _Value = _Code("result")
+        """The value that the call returns, once it is known; a claim is given it."""
 
     def function(
         self, answer: _Value, after: Iterable[_Value], integers: Iterable[str]
@@ -257,7 +260,7 @@ class _Emitter:
             case "parameter":
                 return self._arguments[symbol.name]
             case "result":
-                return _Code("result")
+                return self.answer
             case "next":
                 return self._state(symbol, "n")
             case "state" | "ghost":

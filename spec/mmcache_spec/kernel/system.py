@@ -25,7 +25,8 @@ class Action:
     """One call of the API, or one event of the system.
 
     `guard` names the conditions under which the action may happen: the caller's duties.
-    `effect` gives the next value of every variable in `modifies`; the kernel frames the rest.
+    `effect` gives the next value of every variable in `modifies`; the kernel frames the rest. It
+    may speak of the answer (`result`), which is then written once.
     `returns` is what the call answers, in terms of the state before it.
     """
 
@@ -41,11 +42,16 @@ class Action:
         names = [variable.name for variable, _ in self.effect]
         if len(names) != len(set(names)):
             raise ValueError(f"{self.name}: a variable is updated twice")
-        written = [*self.guard.values(), *(value for _, value in self.effect)]
-        for term in [*written, *([] if self.returns is None else [self.returns])]:
-            for symbol in subterms(term):
-                if isinstance(symbol, Symbol) and symbol.role in ("next", "result"):
-                    raise ValueError(f"{self.name}: speaks of {symbol.name} after the action")
+        answers = () if self.returns is None else (self.returns,)
+        for term in (*self.guard.values(), *answers):
+            self._speaks_of_none(term, "next", "result")
+        for _, term in self.effect:
+            self._speaks_of_none(term, "next", *(() if answers else ("result",)))
+
+    def _speaks_of_none(self, term: Term, *roles: str) -> None:
+        for symbol in subterms(term):
+            if isinstance(symbol, Symbol) and symbol.role in roles:
+                raise ValueError(f"{self.name}: speaks of {symbol.name} after the action")
 
     @property
     def modifies(self) -> frozenset[str]:
@@ -232,7 +238,6 @@ class TransitionSystem:
             if symbol.role == "result":
                 if action.returns is None or action.returns.sort != symbol.sort:
                     raise ValueError(f"{self.name}.{action.name} returns no {symbol.sort}")
-                return action.returns
             return None
 
         record = tuple(
