@@ -83,6 +83,8 @@ class Shape:
     max_tokens: int = 1
     item: str | None = None
     """A hash; None for the item that the path gives the request, if any."""
+    second: str | None = None
+    """The hash of another item, directly after that one."""
     text: str | None = None
 
 
@@ -103,6 +105,8 @@ class Sketch:
     slots: int | None = None
     """The capacity in items; None for the capacity of the path."""
     resets: Sequence[int | None] = (None,)
+    engine: Mapping[str, object] = field(default_factory=dict)
+    """What else is special about the configuration."""
     proves: str | None = None
     """The clause to break, where it is not the seed's."""
     controls: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -215,6 +219,28 @@ SKETCHES = (
         proves="S7",
     ),
     Sketch(
+        "skipped-keeps-references",
+        "skipped-keeps-references",
+        "A prefix hit of a waiting request ends one token before the end of its first item, which "
+        "it hits; the next one would have to be computed whole, and the pass has not the tokens "
+        "for that. The look-ahead takes the rest: no token is left, and the request is skipped.",
+        "hit_while_waiting",
+        {
+            "r1": [Shape(before=1, after=1, max_tokens=n, text="common") for n in (4, 8)],
+            "r2": [
+                Shape(before=1, after=1, arrival=n, second="Z", text="common") for n in (1, 2, 3)
+            ],
+        },
+        range(4, 8),
+        prefix_caching=True,
+        slots=2,
+        engine={"token_budget": 5, "lookahead": 1, "chunked_items": False},
+        controls={
+            "skipped-chunked-control": {"chunked_items": True},
+            "skipped-no-lookahead-control": {"lookahead": 0},
+        },
+    ),
+    Sketch(
         "reallocated-then-dropped",
         "reallocated-then-dropped",
         "One pass evicts an entry and allocates its hash again; the next pass still needs it.",
@@ -282,6 +308,7 @@ def _vector(
         policy=sketch.policy,
         prefix_caching=sketch.prefix_caching,
     )
+    engine = msgspec.structs.replace(engine, **sketch.engine)
     requests = (*warm, *(_request(name, shape, seed) for name, shape in shapes.items()))
     events: tuple[Event, ...] = () if reset is None else (ResetBothSides(reset),)
     return SystemVector(
@@ -303,7 +330,8 @@ def _vector(
 
 def _request(name: str, shape: Shape, seed: Seed) -> SystemRequest:
     of_path = seed.requests.get(name, [])
-    hashes = [shape.item] if shape.item is not None else of_path
+    hashes = [shape.item] if shape.item is not None else list(of_path)
+    hashes += [] if shape.second is None else [shape.second]
     items, position = [], shape.before
     for mm_hash in hashes:
         size = seed.sizes.get(mm_hash, 1) * SIZE
@@ -361,9 +389,20 @@ def _fits(vector: SystemVector, seed: Seed) -> bool:
 def contains(
     decisions: Sequence[tuple[str, str, int]], path: Sequence[tuple[str, str, int]]
 ) -> bool:
-    """Whether the path is among the decisions, in order; `confirm` leaves no trace in them."""
-    remaining = iter(decisions)
-    return all(any(d == tuple(a) for d in remaining) for a in path if a[0] != "confirm")
+    """Whether the path is among the decisions, in order, whatever their numbers of tokens.
+
+    Acceptance and rejection leave no trace in the decisions.
+    """
+    remaining = (_untimed(d) for d in decisions)
+    return all(any(d == tuple(a) for d in remaining) for a in path if a[0] not in UNTRACED)
+
+
+UNTRACED = frozenset({"accept", "reject"})
+
+
+def _untimed(decision: tuple[str, str, int]) -> tuple[str, str, int]:
+    name, request, number = decision
+    return name, request, -1 if name in ("schedule", "prefix_hit") else number
 
 
 def _run(

@@ -40,6 +40,7 @@ REFERENCE_VARIANTS: dict[str, ReferenceVariant] = {
     "preemption_undoes_shared_entry": ReferenceVariant({"withdrawal": "undoes"}),
     "payload_stripped_under_prefix_hit": ReferenceVariant({"payload": "stripped_under_prefix_hit"}),
     "waiting_keeps_references": ReferenceVariant({"waiting": "keeps_references"}),
+    "skipped_keeps_references": ReferenceVariant({"skipped": "keeps_references"}),
     "unfiltered_drop_encode_gather": ReferenceVariant(report="unfiltered"),
     "unfiltered_encode_gather_drop": ReferenceVariant(
         report="unfiltered", order="encode_gather_drop"
@@ -105,6 +106,8 @@ class ReferenceRun:
                 token_budget=engine.token_budget,
                 policy=engine.policy,
                 prefix_caching=engine.prefix_caching,
+                lookahead=engine.lookahead,
+                chunked_items=engine.chunked_items,
             ),
             _manager(mmcache, variant)(engine.cache_size),
             mmcache.EngineDecisions(**variant.decisions),

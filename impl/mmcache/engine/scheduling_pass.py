@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 Decision = tuple[str, str, int]
-"""An action of the specification, the request, and the input id (-1 where there is none)."""
+"""An action of the specification, the request, and an input id or a number of tokens (or -1)."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,10 @@ class EngineParameters:
     policy: Literal["fcfs", "priority"] = "fcfs"
     prefix_caching: bool = False
     max_running: int = 64
+    lookahead: int = 0
+    """How many tokens past the scheduled ones a drafter reads."""
+    chunked_items: bool = True
+    """Whether an item may be computed in several passes."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class EngineDecisions:
 
     withdrawal: Literal["hands_over_or_undoes", "undoes", "keeps_entry"] = "hands_over_or_undoes"
     waiting: Literal["gives_back", "keeps_references"] = "gives_back"
+    skipped: Literal["gives_back", "keeps_references"] = "gives_back"
     payload: Literal["with_the_encoding", "stripped_under_prefix_hit"] = "with_the_encoding"
 
 
@@ -307,8 +312,10 @@ class SchedulingPass:
                 break
             tokens = live.tokens
             live.covered = self._blocks.prefix(tokens)
-            plan = self._plan(live, live.covered)
             request_id = live.request.request_id
+            if live.covered:
+                self._log.append(("prefix_hit", request_id, live.covered))
+            plan = self._plan(live, live.covered)
             count = live.covered + plan.tokens
             if plan.tokens and self._blocks.admit(request_id, tokens, count, must_fit=live.total):
                 live.computed = live.covered
@@ -316,10 +323,12 @@ class SchedulingPass:
                 self._running.append(live)
                 self._commit(live, plan)
                 continue
-            if self.decisions.waiting == "gives_back":
+            refused = plan.tokens > 0
+            decision = self.decisions.waiting if refused else self.decisions.skipped
+            if decision == "gives_back":
                 self.manager.free(live.request)
-            self._log.append(("give_back", request_id, -1))
-            if plan.tokens:
+            self._log.append(("give_back" if refused else "skip_waiting", request_id, -1))
+            if refused:
                 break
 
     def _queue(self) -> list[_Live]:
@@ -335,12 +344,17 @@ class SchedulingPass:
     def _plan(self, live: _Live, computed: int) -> _Plan:
         """How far the request gets, given what can be hit and what can be admitted."""
         request, budget, pending = live.request, self._pass.encoder_left, 0
+        ahead = computed + self.parameters.lookahead
         wanted = (live.total - computed, self.parameters.chunk_size, self._pass.tokens_left)
         plan = _Plan(min(wanted))
         admitted: set[str] = set()
         for i, item in enumerate(request.mm_features):
-            if item.end <= computed or item.position >= computed + plan.tokens:
+            if item.end <= computed or item.position >= ahead + plan.tokens:
                 continue
+            whole = item.position < computed or item.end <= computed + plan.tokens
+            if not (whole or self.parameters.chunked_items):
+                plan.tokens = max(0, item.position - ahead)
+                break
             if item.identifier in admitted:
                 plan.again.append(i)
             elif self.manager.check_and_update_cache(request, i):
@@ -352,7 +366,7 @@ class SchedulingPass:
                 admitted.add(item.identifier)
                 plan.new.append(i)
             else:
-                plan.tokens = max(0, item.position - computed)
+                plan.tokens = max(0, item.position - ahead)
                 break
         return plan
 
@@ -368,7 +382,7 @@ class SchedulingPass:
         for i in plan.again:
             self.manager.check_and_update_cache(request, i)
             self._log.append(("look_up", request_id, i))
-        end = live.computed + plan.tokens
+        end = live.computed + plan.tokens + self.parameters.lookahead
         here.scheduled[request_id] = plan.tokens
         here.tokens_left -= plan.tokens
         here.gathers[request_id] = tuple(
@@ -376,7 +390,7 @@ class SchedulingPass:
             for i, item in enumerate(request.mm_features)
             if item.position < end and item.end > live.computed
         )
-        self._log.append(("schedule", request_id, -1))
+        self._log.append(("schedule", request_id, plan.tokens))
 
     def _preempt(self, live: _Live) -> None:
         """The request loses its blocks, its references, and its place in this pass.

@@ -114,10 +114,12 @@ def _engine_parts(state: State) -> list[str]:
     """The worker, and what the pass has decided so far."""
     parts = [f"worker {_set(state['worker'])}"]
     if "running" in state:
-        for name in ("tentative", "scheduled", "encodes", "loads", "to_gather", "unconfirmed"):
+        for name in ("tentative", "scheduled", "encodes", "loads", "promised"):
             members = [x[0] if len(x) == 1 else f"{x[0]} for {x[1]}" for x in sorted(state[name])]
             parts += [f"{name.replace('_', ' ')} {', '.join(members)}"] if members else []
         parts.append(f"running {_set(state['running'])}")
+        tokens = [f"{r} {n}" for r, n in sorted(state["computed"].items()) if n]
+        parts += [f"computed {', '.join(tokens)}"] if tokens else []
     return parts
 
 
@@ -166,7 +168,7 @@ def _consequence(trace: Counterexample) -> Iterator[str]:
         )
     if "S1" in trace.clauses:
         hash_of = trace.world.functions["hash_of"]
-        wanted = {hash_of[i] for (i,) in last.before["to_gather"]}
+        wanted = {hash_of[i] for (i,) in last.before["promised"]}
         yield f"{INDENT}RuntimeError: Encoder cache miss for {', '.join(sorted(wanted))}."
 
 
