@@ -16,7 +16,7 @@ from ..kernel.goals import ANY, Goal
 from ..kernel.system import Scope, TransitionSystem
 from .bounded import Disagreement, Trace
 from .explore import Prepared, prepared_calls
-from .small_worlds import Ranges, small_worlds
+from .small_worlds import Ranges, small_worlds, variety
 from .times import times_of
 
 __all__ = ["reach"]
@@ -51,15 +51,10 @@ def _worlds(
     """Two worlds of every scope in turn, in which many elements differ: a tight one, a wide one."""
     for scope in scopes:
         few = list(islice(small_worlds(system, scope, ranges), MOST_WORLDS))
-        most = max(map(_variety, few), default=0)
-        varied = [world for world in few if _variety(world) == most]
+        most = max(map(variety, few), default=0)
+        varied = [world for world in few if variety(world) == most]
         yield from varied[:1]
         yield from varied[1:][-1:]
-
-
-def _variety(world: World) -> int:
-    """How many different values the functions have."""
-    return sum(len(set(f.values())) for f in world.functions.values())
 
 
 @dataclass

@@ -14,7 +14,7 @@ from ..evaluate.interpreter import Interpreter, World
 from ..kernel.system import Axiom, Scope, TransitionSystem
 from ..kernel.terms import INT, Function, Op, subterms
 
-__all__ = ["Ranges", "small_worlds"]
+__all__ = ["Ranges", "small_worlds", "variety"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ def small_worlds(system: TransitionSystem, scope: Scope, ranges: Ranges) -> Iter
         if form not in seen:
             seen.add(form)
             yield world
+
+
+def variety(world: World) -> int:
+    """How many different values the functions have."""
+    return sum(len(set(f.values())) for f in world.functions.values())
 
 
 def _size(world: World) -> tuple[int, str]:

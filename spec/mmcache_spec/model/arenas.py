@@ -6,16 +6,16 @@ can happen are taken. The first two are small ones, where most wrong designs are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from ..checks.equivalence import Coupling, Relation
 from ..checks.explore import Explorer
 from ..checks.judging import Arena
-from ..checks.small_worlds import Ranges, small_worlds
+from ..checks.small_worlds import Ranges, small_worlds, variety
 from ..checks.vacuity import Situations
 from ..evaluate.interpreter import World
-from ..kernel.system import TransitionSystem
+from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import forall
 from . import ledger as lg
 from .goals import ENGINE_GOALS
@@ -34,11 +34,20 @@ class Few:
     count: int
     ranges: Ranges = field(default_factory=lambda: Ranges((1, 2), {"capacity": (2,)}))
     most_states: int = 3_000
-    """Of worlds with more states than that, all are as good."""
+    """Of worlds with more states than that, all are as good, and the first is taken."""
 
 
 NO_SIZE = Few(2, 2, 1, 1, Ranges((0,), {"capacity": (0,)}))
 """Items of no size fit everywhere, even where nothing else does."""
+
+PROGRESS = {
+    "capacity": (2,),
+    "offset": (0, 1),
+    "prompt": (2, 3),
+    "arrival": (0, 1),
+    "token_budget": (1, 2),
+    "lookahead": (0, 1),
+}
 
 WORLDS: dict[str, tuple[Few, ...]] = {
     "ledger": (
@@ -49,11 +58,26 @@ WORLDS: dict[str, tuple[Few, ...]] = {
         Few(3, 3, 1, 1, Ranges((1,), {"capacity": (3,)})),
         Few(3, 3, 1, 1, Ranges((1,), {"capacity": (2,)})),
     ),
+    "engine": (
+        Few(1, 1, 2, 1, Ranges((1,), {"lookahead": (1,)})),
+        Few(2, 2, 1, 1, Ranges((1,), {"lookahead": (0,), "rank": (1, 2), "capacity": (1,)})),
+        Few(2, 2, 1, 1, Ranges((1,), {"lookahead": (1,), "rank": (1, 2), "capacity": (2,)})),
+    ),
+    "progress": (
+        Few(2, 1, 2, 1, Ranges((1,), PROGRESS)),
+        Few(2, 2, 1, 2, Ranges((1,), PROGRESS)),
+    ),
     "encoder_decoder": (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE, Few(2, 2, 2, 3)),
 }
 """By the name of the system. Others have the default."""
 
 DEFAULT = (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE)
+
+MOST_STATES = 6_000
+"""How many states a search looks at; where there are more, it says that it saw a part."""
+
+MOST_WORLDS = 6
+"""Of one scope: those in which most elements differ, among which the richest are chosen."""
 
 
 ORDER: tuple[tuple[str, Relation], ...] = (
@@ -96,9 +120,21 @@ COUPLINGS: dict[str, tuple[Coupling, ...]] = {
 """By the name of the system: the ways in which two states that answer alike may differ."""
 
 
+def compact(hashes: int, requests: int, items: int) -> Scope:
+    """A scope in which inputs of one token follow one another, and one token follows them all."""
+    wide = scope(hashes, requests, items)
+    inputs = wide.universe["Input"]
+    few = {
+        "first_token": dict(wide.fixed["position"]),
+        "num_tokens": dict.fromkeys(inputs, 1),
+        "tokens_of": dict.fromkeys(wide.universe["Request"], items + 1),
+    }
+    return replace(wide, fixed={**wide.fixed, **few})
+
+
 def situations(system: TransitionSystem) -> Situations:
     """Where the conditions of the system's clauses must come true, and what else must happen."""
-    scopes = tuple(scope(*size) for size in ((2, 2, 1), (2, 1, 2), (3, 1, 3), (2, 2, 2)))
+    scopes = tuple(compact(*size) for size in ((2, 2, 1), (2, 1, 2), (3, 1, 3), (2, 2, 2)))
     ranges = Ranges((1, 2), {"capacity": (2, 3)})
     return Situations(scopes, ranges, ENGINE_GOALS if system.name == "engine" else ())
 
@@ -109,14 +145,15 @@ def arena(system: TransitionSystem) -> Arena:
     worlds: list[World] = []
     for few in WORLDS.get(system.name, DEFAULT):
         worlds += _richest(system, few)
-    return Arena(system, tuple(worlds), COUPLINGS.get(system.name, ()))
+    return Arena(system, tuple(worlds), COUPLINGS.get(system.name, ()), most_states=MOST_STATES)
 
 
 def _richest(system: TransitionSystem, few: Few) -> list[World]:
     """The worlds in which most states are reached, up to a bound; the smallest first of those."""
-    of = scope(few.hashes, few.requests, few.items)
     found = []
-    for k, world in enumerate(small_worlds(system, of, few.ranges)):
+    of = compact(few.hashes, few.requests, few.items)
+    worlds = sorted(small_worlds(system, of, few.ranges), key=variety, reverse=True)
+    for k, world in enumerate(worlds[:MOST_WORLDS]):
         explorer = Explorer(system, world, most_states=few.most_states, most_gap=few.items)
         found.append((-min(explorer.reached, few.most_states), k, world))
         if sum(-states >= few.most_states for states, *_ in found) == few.count:
