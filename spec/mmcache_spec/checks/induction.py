@@ -28,7 +28,11 @@ __all__ = [
     "Obligation",
     "Outcome",
     "Verdict",
+    "conjuncts",
     "decide",
+    "facts",
+    "formula_of",
+    "framed",
     "holds_by_definition",
     "is_proved",
     "lemmas",
@@ -172,11 +176,12 @@ def _unsat(query: list[z3.BoolRef], attempt: Attempt) -> bool:
 
 def queries(obligation: Obligation) -> Iterator[list[z3.BoolRef]]:
     """For each conjunct of the claim: assertions that are unsatisfiable exactly if it is proved."""
-    for conjunct in _conjuncts(_formula(obligation)):
+    for conjunct in conjuncts(formula_of(obligation)):
         yield _query(obligation, conjunct)
 
 
-def _formula(obligation: Obligation) -> Term:
+def formula_of(obligation: Obligation) -> Term:
+    """What is to be shown, of the states before and after."""
     formula = obligation.claim.formula
     return formula if obligation.kind == "action" else _primed(formula)
 
@@ -191,12 +196,11 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
     if action is not None and action.returns is not None:
         if any(_speaks_of_the_answer(term) for term in (conjunct, *equations)):
             assumed.append(result(action.returns.sort) == action.returns)
-    assumed += [*equations, *_lemmas(obligation, conjunct)]
-    kept = _frame(obligation)
-    framed = [_framed(term, kept) for term in (*assumed, ~conjunct)]
-    asserted = _translation(system).assertions(framed)
-    *assumed_formulas, goal = asserted[: len(framed)]
-    return [*assumed_formulas, *asserted[len(framed) :], goal]
+    assumed += [*equations, *facts(obligation, conjunct)]
+    terms = [framed(obligation, term) for term in (*assumed, ~conjunct)]
+    asserted = _translation(system).assertions(terms)
+    *assumed_formulas, goal = asserted[: len(terms)]
+    return [*assumed_formulas, *asserted[len(terms) :], goal]
 
 
 def _speaks_of_the_answer(term: Term) -> bool:
@@ -217,8 +221,9 @@ def _frame(obligation: Obligation) -> dict[str, Symbol]:
     return {v.name: v for v in obligation.system.variables if v.name not in modified}
 
 
-def _framed(term: Term, kept: Mapping[str, Symbol]) -> Term:
-    """The term, with the value before in place of the value after, of what is kept."""
+def framed(obligation: Obligation, term: Term) -> Term:
+    """The term, with the value before in place of the value after, of what the action keeps."""
+    kept = _frame(obligation)
     nexts = {t.name for t in subterms(term) if isinstance(t, Symbol) and t.role == "next"}
     return _replaced(term, kept) if nexts & kept.keys() else term
 
@@ -246,11 +251,12 @@ def _equations(obligation: Obligation, conjunct: Term) -> list[Term]:
 
 def lemmas(obligation: Obligation) -> Iterator[Term]:
     """Every fact about finite sets that some query of the obligation is given."""
-    for conjunct in _conjuncts(_formula(obligation)):
-        yield from _lemmas(obligation, conjunct)
+    for conjunct in conjuncts(formula_of(obligation)):
+        yield from facts(obligation, conjunct)
 
 
-def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
+def facts(obligation: Obligation, conjunct: Term) -> list[Term]:
+    """The facts about finite sets that the query for this conjunct is given."""
     found: list[Term] = []
     if _speaks_of_amounts(obligation):
         claimed = [i.formula for i in obligation.system.invariants]
@@ -264,11 +270,12 @@ def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
     return found
 
 
-def _conjuncts(term: Term) -> Iterator[Term]:
+def conjuncts(term: Term) -> Iterator[Term]:
+    """The parts of a conjunction, each of which is a query of its own."""
     term = unnamed(term)
     if isinstance(term, Op) and term.name == "and":
         for part in term.args:
-            yield from _conjuncts(part)
+            yield from conjuncts(part)
     else:
         yield term
 

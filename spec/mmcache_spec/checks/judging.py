@@ -86,23 +86,37 @@ def judge(arena: Arena, design: TransitionSystem) -> Judgement:
 
 def _judged(arena: Arena, design: TransitionSystem) -> Judgement:
     searches: list[Search] = []
+    difference: Difference | None = None
     for k, explorer in enumerate(arena.explorers()):
-        if k == arena.quick and (proof := _proof(arena, design)):
-            return Judgement("equivalent, proved", reason=proof)
+        if k == arena.quick:
+            difference = _difference(arena, design, searches)
+            if difference is None and (proof := _proof(arena, design)):
+                return Judgement("equivalent, proved", reason=proof)
         answer = explorer.judge(design)
         if isinstance(answer, Found):
             return Judgement("condemned", found=answer)
         searches.append(answer)
-    for k, explorer in enumerate(arena.explorers()):
-        if searches[k].same:
-            continue
-        other = explorer.distinguish(design)
-        if isinstance(other, Difference):
-            return Judgement("survives", difference=other)
-        searches[k] = other
+    difference = difference or _difference(arena, design, searches)
+    if difference is not None:
+        return Judgement("survives", difference=difference)
     if len(searches) <= arena.quick and (proof := _proof(arena, design)):
         return Judgement("equivalent, proved", reason=proof)
     return Judgement("equivalent, searched", reason=_words(searches))
+
+
+def _difference(
+    arena: Arena, design: TransitionSystem, searches: list[Search]
+) -> Difference | None:
+    """What tells the design from the original in the worlds that were searched so far."""
+    for k, explorer in enumerate(arena.explorers()):
+        if k == len(searches):
+            break
+        if not searches[k].same:
+            answer = explorer.distinguish(design)
+            if isinstance(answer, Difference):
+                return answer
+            searches[k] = answer
+    return None
 
 
 def _proof(arena: Arena, design: TransitionSystem) -> str | None:
