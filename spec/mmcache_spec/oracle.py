@@ -36,6 +36,7 @@ __all__ = [
     "observe",
     "parameters_of",
     "predicted_failures",
+    "recorded",
     "vector_call",
     "world_of",
 ]
@@ -108,6 +109,30 @@ def vector_call(call: SpecCall, places: dict[str, tuple[str, int]]) -> Call:
         case "reset":
             return Reset()
     raise ValueError(f"no call for {call.action}")
+
+
+def recorded(state: State) -> dict[str, Any]:
+    """The state of a manager, and the record that an observer of its calls has by now.
+
+    Of a right manager, that is: its record is what its state says. The state of a design that is
+    judged must not be given a record in this way.
+    """
+    if "outstanding" in state:
+        record = {
+            "needed": state["outstanding"],
+            "this_pass": state["allocated"],
+            "last_pass": state["to_free"],
+        }
+    else:
+        record = {
+            "needed": state["held"],
+            "ended": state["since"],
+            "now": state["clock"],
+            "stored": state["cached"],
+            "evicted": state["freed"],
+            "worker": state["cached"] | state["freed"],
+        }
+    return {**state, **record}
 
 
 def by_age(state: State) -> tuple[str, ...]:

@@ -300,9 +300,11 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Equality of states; of times, only the order counts."""
 
     def without_times(state: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {k: v for k, v in state.items() if k not in {"since", "clock"}}
-        if "since" in state:
-            kept["order"] = sorted((h for (h,) in state["freeable"]), key=state["since"].get)
+        kept = {k: v for k, v in state.items() if k not in {"since", "clock", "ended", "now"}}
+        for time in {"since", "ended"} & state.keys():
+            kept[f"order of {time}"] = sorted(
+                (h for (h,) in state["freeable"]), key=state[time].get
+            )
         return kept
 
     return without_times(one) == without_times(other)

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from mmcache_spec.evaluate.interpreter import World
-from mmcache_spec.oracle import input_name
+from mmcache_spec.oracle import input_name, recorded
 from mmcache_vectors.manager import Manager
 
 from .format import (
@@ -300,7 +300,7 @@ class FastLedger:
         order = {h: k for k, h in enumerate(h for h in self.freeable if h in sizes)}
         cached = frozenset((h,) for h in sizes if h in self.sizes)
         freed = frozenset((h,) for h in sizes if h in self.freed)
-        return {
+        state = {
             "cached": cached,
             "references": frozenset(
                 (h, r) for (h,) in cached for r in requests if r in self.references[h]
@@ -314,9 +314,8 @@ class FastLedger:
             "freed": freed,
             "free_slots": self.free_slots,
             "freeable_slots": self.freeable_slots,
-            "evicted": freed,
-            "worker": cached | freed,
         }
+        return recorded(state)
 
     def about(self, mm_hash: str) -> str:
         words = []
@@ -432,16 +431,15 @@ class FastEncoderDecoder:
     def state(self, within: Projection) -> dict[str, Any]:
         allocated = frozenset((h,) for h in within.sizes if h in self.allocated)
         to_free = frozenset((h,) for h in within.sizes if h in self.to_free)
-        return {
+        state = {
             "outstanding": frozenset(
                 (n,) for n, (r, k, _) in within.inputs.items() if k in self.charged.get(r, ())
             ),
             "free_slots": self.free_slots,
             "allocated": allocated,
             "to_free": to_free,
-            "this_pass": allocated,
-            "last_pass": to_free,
         }
+        return recorded(state)
 
     def about(self, mm_hash: str) -> str:
         words = [

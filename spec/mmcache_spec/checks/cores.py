@@ -19,7 +19,7 @@ import z3
 
 from ..evaluate.unbounded import Unbounded
 from ..kernel.system import TransitionSystem
-from ..kernel.terms import Symbol, Term, result, subterms
+from ..kernel.terms import Symbol, Term, result, symbols
 from .induction import Obligation, conjuncts, facts, formula_of, framed, obligations
 
 __all__ = ["Core", "Need", "cores", "needed_by_clauses", "unneeded"]
@@ -154,11 +154,11 @@ def _lines(obligation: Obligation, conjunct: Term) -> Iterator[tuple[str, Symbol
 
 
 def _nexts(term: Term) -> set[str]:
-    return {t.name for t in subterms(term) if isinstance(t, Symbol) and t.role == "next"}
+    return {s.name for s in symbols(term) if s.role == "next"}
 
 
 def _speaks_of_the_answer(term: Term) -> bool:
-    return any(isinstance(t, Symbol) and t.role == "result" for t in subterms(term))
+    return any(s.role == "result" for s in symbols(term))
 
 
 def needed_by_clauses(system: TransitionSystem, found: Iterable[Core]) -> set[Need]:

@@ -18,9 +18,9 @@ import z3
 
 from ..evaluate.interpreter import Step, World
 from ..evaluate.unbounded import Unbounded
-from ..kernel.lemmas import measure_instances
+from ..kernel.lemmas import Lemma, measure_instances
 from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
-from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, unnamed
+from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, symbols, unnamed
 from .bounded import shortest, wrong_start
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "holds_by_definition",
     "is_proved",
     "lemmas",
+    "lemmas_given",
     "obligations",
     "queries",
     "unsatisfiable",
@@ -204,7 +205,7 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
 
 
 def _speaks_of_the_answer(term: Term) -> bool:
-    return any(isinstance(t, Symbol) and t.role == "result" for t in subterms(term))
+    return any(s.role == "result" for s in symbols(term))
 
 
 @lru_cache(maxsize=4)
@@ -224,7 +225,7 @@ def _frame(obligation: Obligation) -> dict[str, Symbol]:
 def framed(obligation: Obligation, term: Term) -> Term:
     """The term, with the value before in place of the value after, of what the action keeps."""
     kept = _frame(obligation)
-    nexts = {t.name for t in subterms(term) if isinstance(t, Symbol) and t.role == "next"}
+    nexts = {s.name for s in symbols(term) if s.role == "next"}
     return _replaced(term, kept) if nexts & kept.keys() else term
 
 
@@ -245,7 +246,7 @@ def _equations(obligation: Obligation, conjunct: Term) -> list[Term]:
     """The next values of those variables of which the conjunct speaks."""
     action = obligation.action
     effect = obligation.system.init if action is None else action.effect
-    used = {t.name for t in subterms(conjunct) if isinstance(t, Symbol) and t.role == "next"}
+    used = {s.name for s in symbols(conjunct) if s.role == "next"}
     return [variable.next == value for variable, value in effect if variable.name in used]
 
 
@@ -255,19 +256,33 @@ def lemmas(obligation: Obligation) -> Iterator[Term]:
         yield from facts(obligation, conjunct)
 
 
+def lemmas_given(obligation: Obligation) -> Iterator[Lemma]:
+    """The same as lemmas: those of an invariant speak of the state before, not after."""
+    for conjunct in conjuncts(formula_of(obligation)):
+        yield from _instances(obligation, conjunct)
+        yield from _of_the_claim(obligation)
+
+
 def facts(obligation: Obligation, conjunct: Term) -> list[Term]:
     """The facts about finite sets that the query for this conjunct is given."""
-    found: list[Term] = []
+    found = [lemma.formula for lemma in _instances(obligation, conjunct)]
+    return found + [_primed(lemma.formula) for lemma in _of_the_claim(obligation)]
+
+
+def _instances(obligation: Obligation, conjunct: Term) -> list[Lemma]:
+    """The instances of the schemas at what the query speaks of, and those given for the action."""
+    found: list[Lemma] = []
     if _speaks_of_amounts(obligation):
         claimed = [i.formula for i in obligation.system.invariants]
-        sources = [conjunct, *_equations(obligation, conjunct), *claimed]
-        found += [lemma.formula for lemma in measure_instances(sources)]
+        found += measure_instances([conjunct, *_equations(obligation, conjunct), *claimed])
     if obligation.action is not None:
-        given = obligation.action.lemmas.get(obligation.claim.name, ())
-        found += [lemma.formula for lemma in given]
-    if isinstance(obligation.claim, Invariant):
-        found += [_primed(lemma.formula) for lemma in obligation.claim.lemmas]
+        found += obligation.action.lemmas.get(obligation.claim.name, ())
     return found
+
+
+def _of_the_claim(obligation: Obligation) -> tuple[Lemma, ...]:
+    claim = obligation.claim
+    return claim.lemmas if isinstance(claim, Invariant) else ()
 
 
 def conjuncts(term: Term) -> Iterator[Term]:
@@ -299,20 +314,26 @@ def _speaks_of_amounts(obligation: Obligation) -> bool:
 
     Only then are facts about sums of use; elsewhere they would but lead the solver astray.
     """
+    amounts = _amounts(obligation.system)
+    return any(
+        (isinstance(t, Op) and t.name == "total") or (isinstance(t, Symbol) and t.name in amounts)
+        for t in subterms(obligation.claim.formula)
+    )
+
+
+@lru_cache(maxsize=8)
+def _amounts(system: TransitionSystem) -> frozenset[str]:
+    """The numbers of the state of which an invariant speaks beside a sum."""
     summed = [
         i.formula
-        for i in obligation.system.invariants
+        for i in system.invariants
         if any(isinstance(t, Op) and t.name == "total" for t in subterms(i.formula))
     ]
-    amounts = {
+    return frozenset(
         t.name
         for formula in summed
         for t in subterms(formula)
         if isinstance(t, Symbol) and t.role == "state" and t.sort == INT
-    }
-    return any(
-        (isinstance(t, Op) and t.name == "total") or (isinstance(t, Symbol) and t.name in amounts)
-        for t in subterms(obligation.claim.formula)
     )
 
 

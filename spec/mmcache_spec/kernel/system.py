@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from .lemmas import Lemma
-from .terms import Function, Symbol, Term, all_of, replaced, subterms
+from .schemas import Lemma, lemma_of
+from .terms import Function, Symbol, Term, all_of, replaced, symbols
 
 __all__ = [
     "Action",
@@ -47,10 +47,13 @@ class Action:
             self._speaks_of_none(term, "next", "result")
         for _, term in self.effect:
             self._speaks_of_none(term, "next", *(() if answers else ("result",)))
+        for given in self.lemmas.values():
+            for thing in given:
+                lemma_of(thing)
 
     def _speaks_of_none(self, term: Term, *roles: str) -> None:
-        for symbol in subterms(term):
-            if isinstance(symbol, Symbol) and symbol.role in roles:
+        for symbol in symbols(term):
+            if symbol.role in roles:
                 raise ValueError(f"{self.name}: speaks of {symbol.name} after the action")
 
     @property
@@ -93,8 +96,7 @@ class Monitor:
     def is_seen_by(self, observed: frozenset[str]) -> None:
         """Raise `ValueError` where an update speaks of what an observer cannot see."""
         for action, value in self.updates.items():
-            read = (t for t in subterms(value) if isinstance(t, Symbol))
-            for name in (s.name for s in read if s.role in ("state", "next")):
+            for name in (s.name for s in symbols(value) if s.role in ("state", "next")):
                 if name not in observed:
                     raise ValueError(
                         f"the monitor {self.variable.name} reads {name} at {action}, "
@@ -120,6 +122,10 @@ class Invariant:
     """The id of the clause that it states; None for a strengthening invariant."""
     lemmas: tuple[Lemma, ...] = ()
     """Facts about finite sets that its proofs may use, of the state in question."""
+
+    def __post_init__(self) -> None:
+        for thing in self.lemmas:
+            lemma_of(thing)
 
 
 @dataclass(frozen=True)
@@ -251,8 +257,8 @@ class TransitionSystem:
         """What a design does and answers rests on its own state, not on the record."""
         answer = () if action.returns is None else (action.returns,)
         for term in (*answer, *(value for _, value in effect)):
-            for symbol in subterms(term):
-                if isinstance(symbol, Symbol) and symbol.role == "ghost":
+            for symbol in symbols(term):
+                if symbol.role == "ghost":
                     raise ValueError(f"{self.name}.{action.name} reads the record {symbol.name}")
 
     def _check_names(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from .mutants import mutants, mutations
+from .mutants import mutants_to_make, mutations
 from .rewriting import places, rewritten, substituted
 from .system import Action, TransitionSystem
 from .terms import (
@@ -139,8 +139,7 @@ def _by_action(build: Callable[[TransitionSystem, Action], Changed]) -> Callable
 
 
 def _single(system: TransitionSystem) -> _Made:
-    for mutant in mutants(system):
-        yield mutant.name, lambda m=mutant: m.system  # type: ignore[misc]
+    yield from mutants_to_make(system)
 
 
 def _written(action: Action) -> Iterator[tuple[str, Term, Callable[[Term], Action]]]:
@@ -531,7 +530,7 @@ def _everywhere(system: TransitionSystem) -> _Made:
 
 def _double(system: TransitionSystem) -> _Made:
     """Two mutations at two points, anywhere. There are many: they are drawn, not listed."""
-    single = list(mutants(system))
+    single = list(mutants_to_make(system))
     chance = random.Random(f"pairs of {system.name}")
     pairs = list(combinations(range(len(single)), 2))
     if len(pairs) > MOST_PAIRS:
@@ -544,9 +543,9 @@ def _double(system: TransitionSystem) -> _Made:
     for one, two in pairs:
 
         def make(one: int = one, two: int = two) -> TransitionSystem:
-            return _both(system, single[one].system, single[two].system)
+            return _both(system, single[one][1](), single[two][1]())
 
-        yield f"{single[one].name}; {single[two].name}", make
+        yield f"{single[one][0]}; {single[two][0]}", make
 
 
 MOST_PAIRS = 4_000
