@@ -35,6 +35,7 @@ from ..model.variants import SPECIFIED, VARIANTS, Variant
 from ..model.world import scope, scopes_of, scopes_up_to
 from ..render.completeness import answer_story, complete_summary
 from ..render.story import as_json, cti_story, story
+from .designs import cores_command, judge_designs
 from .lemmas import lemmas_command
 
 __all__ = ["main"]
@@ -70,6 +71,7 @@ def cli() -> None:
     """The specification of the multimodal encoder cache: what must hold, and why it does."""
 
 
+cli.add_command(cores_command)
 cli.add_command(lemmas_command)
 
 
@@ -584,14 +586,36 @@ def coverage_command(markdown: bool) -> None:
     show_default=True,
     metavar="HASHES REQUESTS INPUTS",
 )
-def mutants_command(bound: int, size: tuple[int, int, int]) -> None:
+@click.option("--by-clauses", is_flag=True, help="Judge every model by its clauses, not by vectors.")
+@click.option("--kind", "kinds", multiple=True, help="With --by-clauses: only this kind, repeatable.")
+@click.option("--most", type=click.IntRange(1), help="With --by-clauses: of each kind, so many.")
+@click.option("--seed", type=int, default=0, show_default=True, help="By which they are drawn.")
+@click.option("--json", "as_data", is_flag=True, help="With --by-clauses: every design, as JSON.")
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
+def mutants_command(
+    bound: int,
+    size: tuple[int, int, int],
+    by_clauses: bool,
+    kinds: tuple[str, ...],
+    most: int | None,
+    seed: int,
+    as_data: bool,
+    models: tuple[str, ...],
+) -> None:
     """Mutate every action of the managers; say which mutants the packaged vectors kill.
 
     Of each mutant that they do not kill, Z3 looks for calls that tell it from the specification;
     finding none is a proof that there are none in the scope, up to the bound.
 
+    With --by-clauses, wrong designs of many kinds, of every MODEL, are judged by the clauses alone:
+    condemned where some calls break one; else proved, or searched, to be the same; else alive.
+
     Exit code: 0 all killed or equivalent, 1 some survive, 2 usage, 3 unknown.
     """
+    if by_clauses:
+        sys.exit(judge_designs(models, kinds, most, seed, as_data))
+    if models or kinds or most or as_data:
+        raise click.UsageError("MODEL, --kind, --most and --json go with --by-clauses")
     from mmcache_vectors.manager import load
 
     from ..generate.mutants import survivors

@@ -37,7 +37,7 @@ from .terms import (
     unnamed,
 )
 
-__all__ = ["KINDS", "WrongDesign", "wrong_designs"]
+__all__ = ["KINDS", "WrongDesign", "count", "wrong_designs"]
 
 
 @dataclass(frozen=True)
@@ -53,26 +53,41 @@ Line = tuple[Symbol, Term]
 Changed = Iterator[tuple[str, Action]]
 
 
+def count(system: TransitionSystem, kind: str) -> int:
+    """How many wrong designs of the kind there are; some of them may turn out to be the original."""
+    return sum(1 for _ in _of_kind(system, kind))
+
+
 def wrong_designs(
-    system: TransitionSystem, kinds: Iterable[str], most: int | None = None, seed: int = 0
+    system: TransitionSystem,
+    kinds: Iterable[str],
+    most: int | None = None,
+    seed: int = 0,
+    part: slice = slice(None),
 ) -> Iterator[WrongDesign]:
     """The wrong designs of these kinds; of each kind no more than `most`, drawn by the seed.
+
+    With a `part`, only that part of each kind's list.
 
     Raises:
         ValueError: a kind that is not in `KINDS`.
     """
     for kind in kinds:
-        if kind not in KINDS:
-            raise ValueError(f"no kind {kind!r} of wrong designs; there are: {', '.join(KINDS)}")
-        found = list(_once(KINDS[kind](system)))
+        found = list(_once(_of_kind(system, kind)))
         if most is not None and len(found) > most:
             chance = random.Random(f"{seed} {system.name} {kind}")
             kept = sorted(chance.sample(range(len(found)), most))
             found = [found[k] for k in kept]
-        for name, make in found:
+        for name, make in found[part]:
             design = make()
             if not _says_the_same(system, design):
                 yield WrongDesign(kind, name, design)
+
+
+def _of_kind(system: TransitionSystem, kind: str) -> _Made:
+    if kind not in KINDS:
+        raise ValueError(f"no kind {kind!r} of wrong designs; there are: {', '.join(KINDS)}")
+    return KINDS[kind](system)
 
 
 def _says_the_same(system: TransitionSystem, design: TransitionSystem) -> bool:
@@ -390,16 +405,11 @@ def _called_from(
         if found is None:
             return
         arguments[p.name] = found
-    yield (
-        other.name,
-        replace(
-            other,
-            effect=tuple((v, substituted(t, arguments, "parameter")) for v, t in other.effect),
-            returns=None
-            if other.returns is None
-            else substituted(other.returns, arguments, "parameter"),
-        ),
-    )
+    answer = None if other.returns is None else substituted(other.returns, arguments, "parameter")
+    lines = tuple((v, substituted(t, arguments, "parameter")) for v, t in other.effect)
+    if answer is not None:
+        lines = tuple((v, substituted(t, {"result": answer}, "result")) for v, t in lines)
+    yield other.name, replace(other, effect=lines, returns=answer)
 
 
 def _of_sort(system: TransitionSystem, action: Action, wanted: Symbol) -> Term | None:
