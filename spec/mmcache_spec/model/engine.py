@@ -34,7 +34,7 @@ from ..kernel.terms import (
 )
 from . import ledger as lg
 from .encoder_decoder import INPUTS_HAVE_THE_SIZE_OF_THEIR_HASH, embeds
-from .engine_clauses import action_properties, invariants
+from .engine_clauses import FREEDOMS, UNIQUENESS, action_properties, invariants
 from .engine_state import (
     DESIGN_STATE,
     INIT,
@@ -450,4 +450,6 @@ def engine(design: EngineDesign = SPECIFIED) -> TransitionSystem:
         pass_start=~in_pass,
         monitors=monitors(design),
         observables=OBSERVABLES,
+        freedoms=FREEDOMS,
+        uniqueness=UNIQUENESS,
     )

@@ -48,7 +48,7 @@ from .engine_state import (
 from .ledger import cached, free_slots, freed, held, references
 from .world import HASH, INPUT, REQUEST, capacity, hash_of, owner, size
 
-__all__ = ["action_properties", "invariants"]
+__all__ = ["FREEDOMS", "UNIQUENESS", "action_properties", "invariants"]
 
 i = parameter("input", INPUT)
 r = parameter("request", REQUEST)
@@ -273,3 +273,14 @@ def action_properties(design: EngineDesign) -> tuple[ActionProperty, ...]:
         _duty("commit", lg.allocate()),
         _duty("commit_load", lg.allocate()),
     )
+
+
+FREEDOMS = {
+    **lg.FREEDOMS,
+    "choices of the scheduler": "who is considered when, with how many tokens; who gets blocks, "
+    "who is preempted, and when an input that was passed is released: these are the events",
+    "raw items": "what travels besides the raw items that are to be encoded",
+}
+"""What the clauses leave open: everything else about an engine follows from them."""
+
+UNIQUENESS = {"admit": lg.UNIQUENESS["can_allocate"]}

@@ -125,13 +125,6 @@ pending = state("pending", MapSort.of(REQUEST, INT))
 
 DESIGN_STATE = (*lg.STATE, pending, encodes, loads)
 
-OBSERVABLES: dict[str, Term] = {
-    **lg.OBSERVABLES,
-    "scheduled_encoder_inputs": encodes,
-    "loads": loads,
-}
-"""What can be seen of an engine: its ledger, and the orders of the output in the making."""
-
 
 def hit_of(design: EngineDesign) -> Term:
     """Whether the input is a hit."""
@@ -169,6 +162,15 @@ payload = state("payload", SetSort.of(HASH, REQUEST), ghost=True)
 """The raw items that the worker holds, by the request with which they came."""
 known = state("known", SetSort.of(REQUEST), ghost=True)
 """The requests that the worker has heard of."""
+
+OBSERVABLES: dict[str, Term] = {
+    **lg.OBSERVABLES,
+    "scheduled_encoder_inputs": encodes,
+    "loads": loads,
+    "num_embeds_to_schedule": pending,
+    "worker": worker,
+}
+"""What can be seen of an engine: ledger, orders, what is pending; and what its worker holds."""
 
 PASS = (current, tentative, window, scheduled, promised, to_encode, to_load)
 

@@ -77,7 +77,7 @@ def test_the_reference_comes_to_every_situation_in_two_seconds():
 
 def test_containing_a_path():
     log = [("a", "r", 0), ("b", "r", 0), ("a", "s", 0), ("dispatch", "", -1)]
-    assert contains(log, [("a", "r", 0), ("confirm", "r", 0), ("dispatch", "", -1)])
+    assert contains(log, [("a", "r", 0), ("accept", "r", -1), ("dispatch", "", -1)])
     assert not contains(log, [("dispatch", "", -1), ("a", "r", 0)])
     assert not contains(log, [("a", "q", 0)])
 
