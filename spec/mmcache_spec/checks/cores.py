@@ -192,5 +192,3 @@ def unneeded(system: TransitionSystem, found: Iterable[Core]) -> list[Need]:
             kind = "record" if variable.name in record else "line"
             every.append(Need(kind, action.name, variable.name))
     return [need for need in every if need not in needs]
-
-

@@ -228,9 +228,7 @@ class _Graph:
         first = min(way.owed, key=place.__getitem__, default=None)
         if first is None or (way.unfair and first not in way.served):
             return False
-        return all(
-            x in way.asked or any(place[y] < place[x] for y in way.served) for x in way.owed
-        )
+        return all(x in way.asked or any(place[y] < place[x] for y in way.served) for x in way.owed)
 
 
 def _integers(system: TransitionSystem, walk: Walk, world: World) -> Integers:

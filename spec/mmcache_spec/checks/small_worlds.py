@@ -147,5 +147,3 @@ def _renamed(
         )))
         for f in system.functions
     )  # fmt: skip
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import z3
@@ -14,8 +14,7 @@ from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import Symbol, Term, alpha_form, subterms
 from .bounded import Trace, witnesses
 from .induction import lemmas, obligations
-from .reach import reach
-from .small_worlds import Ranges
+from .reach import Place, reach
 
 __all__ = ["Situations", "false_lemmas", "lemmas_of", "reachability"]
 
@@ -24,8 +23,7 @@ __all__ = ["Situations", "false_lemmas", "lemmas_of", "reachability"]
 class Situations:
     """Where to look for what must be reachable, and what that is besides what is generated."""
 
-    scopes: Sequence[Scope]
-    ranges: Ranges = field(default_factory=Ranges)
+    places: Sequence[Place]
     goals: tuple[Goal, ...] = ()
 
 
@@ -35,14 +33,14 @@ def reachability(
     """Every action, guard and answer of the system, and every condition of a clause.
 
     With the path that shows that it occurs, or None. An action, a guard or an answer that the
-    small worlds do not show is looked for by the solver in the last scope, too.
+    small worlds do not show is looked for by the solver in the last place, too.
     """
     actions = tuple(vacuity_goals(system))
     clauses = (*antecedent_goals(system), *within.goals)
-    found = reach(system, (*actions, *clauses), within.scopes, within.ranges)
+    found = reach(system, (*actions, *clauses), within.places)
     missing = [goal for goal in actions if found[goal.name] is None]
     if missing:
-        found.update(witnesses(system, within.scopes[-1], missing, bound, least=False))
+        found.update(witnesses(system, within.places[-1].scope, missing, bound, least=False))
     return found
 
 

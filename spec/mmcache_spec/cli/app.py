@@ -586,8 +586,12 @@ def coverage_command(markdown: bool) -> None:
     show_default=True,
     metavar="HASHES REQUESTS INPUTS",
 )
-@click.option("--by-clauses", is_flag=True, help="Judge every model by its clauses, not by vectors.")
-@click.option("--kind", "kinds", multiple=True, help="With --by-clauses: only this kind, repeatable.")
+@click.option(
+    "--by-clauses", is_flag=True, help="Judge every model by its clauses, not by vectors."
+)
+@click.option(
+    "--kind", "kinds", multiple=True, help="With --by-clauses: only this kind, repeatable."
+)
 @click.option("--most", type=click.IntRange(1), help="With --by-clauses: of each kind, so many.")
 @click.option("--seed", type=int, default=0, show_default=True, help="By which they are drawn.")
 @click.option("--json", "as_data", is_flag=True, help="With --by-clauses: every design, as JSON.")

@@ -42,7 +42,16 @@ def judge_designs(
 
 def _print(report: Report) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for title in ("model", "kind", "designs", "condemned", "proved", "searched", "accepted", "alive"):
+    for title in (
+        "model",
+        "kind",
+        "designs",
+        "condemned",
+        "proved",
+        "searched",
+        "accepted",
+        "alive",
+    ):
         table.add_column(title, no_wrap=True, justify="left" if title in "model kind" else "right")
     for row in report.rows:
         table.add_row(row.system, row.kind, _designs(row), *map(str, _counts(row)))
@@ -131,5 +140,7 @@ def cores_command(markdown: bool, models: tuple[str, ...]) -> None:
     page, missing = cores_page(systems), unneeded_without_reason(systems)
     print(page, end="")
     for need in missing:
-        Console(stderr=True, markup=False).print(f"needed by no clause, and no reason given: {need}")
+        Console(stderr=True, markup=False).print(
+            f"needed by no clause, and no reason given: {need}"
+        )
     sys.exit(1 if missing else 0)

@@ -99,9 +99,7 @@ class CompiledSystem:
         if isinstance(answer, _Code) and action.returns is not None and action.returns.sort == BOOL:
             answer = _Code(f"bool({answer})")
         updates = action.updates
-        after = [
-            code.value(updates.get(v.name, v), {}) for v in self.variables
-        ]
+        after = [code.value(updates.get(v.name, v), {}) for v in self.variables]
         return code.function(answer, after, list(unknown.values()))
 
     def compile_claims(
@@ -193,9 +191,7 @@ class _Emitter:
     def function(
         self, answer: _Value, after: Iterable[_Value], integers: Iterable[str]
     ) -> CompiledCall:
-        done = ", ".join(
-            _text(value) for value in after
-        )
+        done = ", ".join(_text(value) for value in after)
         body = [self._opened("s"), *self.lines, f"return {_text(answer)}, ({done},)"]
         written: CompiledCall = self._written(["s", *integers], body)
         return written
@@ -216,9 +212,7 @@ class _Emitter:
         return f"{', '.join(_text(self._state(v, moment)) for v in self._of.variables)}, = {moment}"
 
     def _written(self, parameters: Iterable[str], body: Iterable[str]) -> Any:
-        source = f"def call({', '.join(parameters)}):\n" + "".join(
-            f"    {line}\n" for line in body
-        )
+        source = f"def call({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in body)
         written = self._of._written
         if source not in written:
             names: dict[str, Any] = {}

@@ -145,4 +145,3 @@ def _words(call: Call) -> str:
 def _system(name: str) -> TransitionSystem:
     (found,) = (s for s in SPECIFIED.systems if s.name == name)
     return found
-

@@ -60,7 +60,8 @@ def antecedent_goals(system: TransitionSystem) -> Iterator[Goal]:
 
     A ⇒ B says nothing where A never holds; nor does A ∨ B where A always does, nor ¬(A ∧ B) where
     one of the two never holds; of A ⇔ B each value must occur; of a choice, both branches. It is
-    the same under a quantifier, where the elements must exist too, and after other conditions.
+    the same under a quantifier, where the elements must exist too, and after other conditions. An
+    alternative that stands after a condition is taken as it is: there, A ∨ B means no ¬A ⇒ B.
     """
     for claim in system.properties:
         if claim.clause is None:
@@ -101,7 +102,7 @@ def _situations(formula: Term, under: _Under) -> Iterator[Term]:
             yield from _situations(body, under.bind(variables))
         case Op(name="implies", args=(condition, then)):
             yield from _conditional(under.and_(condition), then)
-        case Op(name="or", args=(*others, last)) if others:
+        case Op(name="or", args=(*others, last)) if others and not under.conditions:
             yield from _conditional(under.and_(*(~other for other in others)), last)
         case Op(name="ite", args=(condition, then, otherwise)):
             yield from _conditional(under.and_(condition), then)

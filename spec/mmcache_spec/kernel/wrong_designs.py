@@ -221,9 +221,7 @@ def _misdirected(system: TransitionSystem, action: Action) -> Changed:
         for k, sort in enumerate(t.sort.elements):
             for what, means in _aims(system, sort):
 
-                def body(
-                    *x: Term, k: int = k, means: Callable[[Term, Term], Term] = means
-                ) -> Term:
+                def body(*x: Term, k: int = k, means: Callable[[Term, Term], Term] = means) -> Term:
                     meant = all_of(
                         *(means(x[j], e) if j == k else x[j] == e for j, e in enumerate(element))
                     )
@@ -426,9 +424,7 @@ def _of_sort(system: TransitionSystem, action: Action, wanted: Symbol) -> Term |
 def _followed_by(first: Action, second: Action) -> Action:
     """The effect of both, one after the other; the answer of the first."""
     updates = first.updates
-    then = {
-        v.name: (v, substituted(t, updates, "state")) for v, t in second.effect
-    }
+    then = {v.name: (v, substituted(t, updates, "state")) for v, t in second.effect}
     lines = [(v, then.pop(v.name)[1] if v.name in then else t) for v, t in first.effect]
     return replace(first, effect=(*lines, *then.values()))
 
@@ -619,4 +615,3 @@ KINDS: dict[str, Callable[[TransitionSystem], _Made]] = {
     "double": _double,
 }
 """Each kind, and what makes the wrong designs of it: by name, each with how to build it."""
-

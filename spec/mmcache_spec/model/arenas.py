@@ -6,6 +6,7 @@ can happen are taken. The first two are small ones, where most wrong designs are
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from ..checks.equivalence import Coupling, Relation
 from ..checks.explore import Explorer
 from ..checks.judging import Arena
 from ..checks.small_worlds import Ranges, small_worlds, variety
+from ..checks.reach import Place
 from ..checks.vacuity import Situations
 from ..evaluate.interpreter import World
 from ..kernel.system import Scope, TransitionSystem
@@ -45,9 +47,28 @@ PROGRESS = {
     "offset": (0, 1),
     "prompt": (2, 3),
     "arrival": (0, 1),
+    "size": (1,),
+    "length": (1,),
+    "encoder_budget": (1,),
     "token_budget": (1, 2),
     "lookahead": (0, 1),
 }
+
+LONG_ITEM = Ranges((1,), {"capacity": (2,), "offset": (0,), "length": (2, 3), "prompt": (4,)})
+"""An item that takes several passes."""
+
+TWO_ITEMS = Ranges(
+    (2,),
+    {
+        "capacity": (2, 3),
+        "offset": (0, 1, 2, 3),
+        "prompt": (5,),
+        "token_budget": (2, 3),
+        "lookahead": (0, 1),
+        "arrival": (0,),
+    },
+)
+"""Two items one after the other, which may need more room than there is."""
 
 WORLDS: dict[str, tuple[Few, ...]] = {
     "ledger": (
@@ -64,8 +85,9 @@ WORLDS: dict[str, tuple[Few, ...]] = {
         Few(2, 2, 1, 1, Ranges((1,), {"lookahead": (1,), "rank": (1, 2), "capacity": (2,)})),
     ),
     "progress": (
-        Few(2, 1, 2, 1, Ranges((1,), PROGRESS)),
-        Few(2, 2, 1, 2, Ranges((1,), PROGRESS)),
+        Few(2, 2, 1, 1, Ranges((1,), PROGRESS)),
+        Few(1, 1, 1, 1, LONG_ITEM),
+        Few(2, 1, 2, 2, TWO_ITEMS),
     ),
     "encoder_decoder": (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE, Few(2, 2, 2, 3)),
 }
@@ -134,9 +156,25 @@ def compact(hashes: int, requests: int, items: int) -> Scope:
 
 def situations(system: TransitionSystem) -> Situations:
     """Where the conditions of the system's clauses must come true, and what else must happen."""
-    scopes = tuple(compact(*size) for size in ((2, 2, 1), (2, 1, 2), (3, 1, 3), (2, 2, 2)))
-    ranges = Ranges((1, 2), {"capacity": (2, 3)})
-    return Situations(scopes, ranges, ENGINE_GOALS if system.name == "engine" else ())
+    if system.name == "progress":
+        return Situations(
+            (Place(compact(1, 1, 1), LONG_ITEM), *_places(PROGRESS, (2, 2, 1), (2, 1, 2)))
+        )
+    if system.name == "engine":
+        tokens = {"size": (1,), "lookahead": (0, 1), "capacity": (1, 2)}
+        long_item = replace(compact(1, 1, 1), fixed={**compact(1, 1, 1).fixed, **THREE_TOKENS})
+        places = _places(tokens, (2, 2, 1), (3, 1, 3), (2, 1, 2))
+        return Situations((Place(long_item), *places), ENGINE_GOALS)
+    return Situations(_places({"capacity": (2, 3)}, (2, 2, 1), (2, 1, 2), (3, 1, 3), (2, 2, 2)))
+
+
+def _places(
+    integers: Mapping[str, Sequence[int]], *sizes: tuple[int, int, int]
+) -> tuple[Place, ...]:
+    return tuple(Place(compact(*size), Ranges((1, 2), integers)) for size in sizes)
+
+
+THREE_TOKENS = {"num_tokens": {"r1/0": 3}, "tokens_of": {"r1": 4}}
 
 
 @lru_cache(maxsize=8)
@@ -145,7 +183,8 @@ def arena(system: TransitionSystem) -> Arena:
     worlds: list[World] = []
     for few in WORLDS.get(system.name, DEFAULT):
         worlds += _richest(system, few)
-    return Arena(system, tuple(worlds), COUPLINGS.get(system.name, ()), most_states=MOST_STATES)
+    integers = (0, 1, 2, 3) if system.name == "progress" else (0, 1, 2)
+    return Arena(system, tuple(worlds), COUPLINGS.get(system.name, ()), 2, integers, MOST_STATES)
 
 
 def _richest(system: TransitionSystem, few: Few) -> list[World]:

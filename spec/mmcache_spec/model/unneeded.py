@@ -35,6 +35,7 @@ REASONS: Mapping[str, Mapping[tuple[str, str, str], str]] = {
 }
 """For each system: kind, action ("" for an invariant) and name, and the reason."""
 
+
 def reason_for(system: str, need: Need) -> str | None:
     """Why it is there though no clause needs it; None where nobody has said."""
     if system == "ledger" and "worker" in need.name:
