@@ -11,10 +11,10 @@ from mmcache_spec.checks.proof import Proof, check_vacuity, prove
 from mmcache_spec.checks.smtlib import cvc5_says, scripts
 from mmcache_spec.checks.vacuity import false_lemmas, lemmas_of
 from mmcache_spec.evaluate.interpreter import Interpreter
+from mmcache_spec.generate.arenas import situations
 from mmcache_spec.kernel import schemas
 from mmcache_spec.kernel.schemas import Members, Schema, Weight
 from mmcache_spec.kernel.terms import Term, total
-from mmcache_spec.model.arenas import situations
 from mmcache_spec.model.goals import ENCODER_DECODER_GOALS, ENGINE_GOALS, LEDGER_GOALS
 from mmcache_spec.model.ledger import cached, freed, ledger
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS

@@ -92,10 +92,9 @@ class _Query:
                 yield Need("guard", where, name), guard
         lines = list(_lines(self.obligation, conjunct))
         said = [conjunct, *(term for *_, term in lines)]
-        if action is not None and action.returns is not None:
-            if any(_speaks_of_the_answer(term) for term in said):
-                answer = result(action.returns.sort) == action.returns
-                yield Need("answer", where, "answer"), answer
+        returns = None if action is None else action.returns
+        if returns is not None and any(map(_speaks_of_the_answer, said)):
+            yield Need("answer", where, "answer"), result(returns.sort) == returns
         for kind, variable, value in lines:
             yield Need(kind, where, variable.name), variable.next == value
 

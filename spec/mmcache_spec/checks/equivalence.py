@@ -3,8 +3,9 @@
 The two are given the same calls. A *coupling* says how their states are related: all variables are
 equal but for a few, the *apart* ones, of which it says something weaker. It is proved to hold
 initially and after every call, given the invariants of the original; and so is that the answers are
-the same. What an observer records rests on nothing else. The plainest coupling has nothing apart: then it is enough that one step of what was
-changed comes to the same, wherever the invariants and guards hold.
+the same. What an observer records rests on nothing else. The plainest coupling has nothing apart:
+then it is enough that one step of what was changed comes to the same, wherever the invariants and
+guards hold.
 """
 
 from __future__ import annotations
@@ -171,11 +172,10 @@ class _Twins:
 
 def _totals(one: Term, two: Term, twins: _Twins) -> Iterator[Lemma]:
     """Sets with the same elements have the same total: said of each pair that corresponds."""
-    mine = [t for t in subterms(one) if _is_total(t)]
-    theirs = [t for t in subterms(two) if _is_total(t)]
+    mine = [t for t in subterms(one) if isinstance(t, Op) and t.name == "total"]
+    theirs = [t for t in subterms(two) if isinstance(t, Op) and t.name == "total"]
     for a in mine:
         for b in theirs:
-            assert isinstance(a, Op) and isinstance(b, Op)
             if a.function is not b.function or alpha_form(a)[0] == alpha_form(b)[0]:
                 continue
             if alpha_form(twins.back(b))[0] == alpha_form(a)[0]:
@@ -203,7 +203,3 @@ def _each_way(a: Op, b: Op) -> Iterator[Lemma]:
 
 def _at(term: Term, symbol: Symbol, value: Term) -> Term:
     return rewritten(term, lambda t: value if t is symbol else None)
-
-
-def _is_total(term: Term) -> bool:
-    return isinstance(term, Op) and term.name == "total"

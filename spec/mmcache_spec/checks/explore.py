@@ -314,8 +314,8 @@ class _Walk:
         for k, calls in enumerate(self.calls):
             if known and self.same[k]:
                 assert isinstance(node, int)
-                for to in self.graph.distinct[node][k]:
-                    self._visit(to, node)
+                for known_to in self.graph.distinct[node][k]:
+                    self._visit(known_to, node)
                 continue
             row = self.graph.after[node][k] if known and isinstance(node, int) else None
             if row is not None and len(row) != sum(len(p.choices) for p in calls):
@@ -337,7 +337,7 @@ class _Walk:
                         continue
                     result, after = done
                     bad = claims is not None and claims(state, after, result, *values) >= 0
-                    to = self._node(self.explorer._normal(after))
+                    to: _Node = self._node(self.explorer._normal(after))
                     if not bad and isinstance(to, tuple) and to not in self.parents:
                         bad = self.explorer._state_clauses(to, to, None) >= 0
                     if bad:

@@ -194,9 +194,9 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
         assumed += [invariant.formula for invariant in system.invariants]
         assumed += action.guard.values()
     equations = _equations(obligation, conjunct)
-    if action is not None and action.returns is not None:
-        if any(_speaks_of_the_answer(term) for term in (conjunct, *equations)):
-            assumed.append(result(action.returns.sort) == action.returns)
+    returns = None if action is None else action.returns
+    if returns is not None and any(map(_speaks_of_the_answer, (conjunct, *equations))):
+        assumed.append(result(returns.sort) == returns)
     assumed += [*equations, *facts(obligation, conjunct)]
     terms = [framed(obligation, term) for term in (*assumed, ~conjunct)]
     asserted = _translation(system).assertions(terms)

@@ -20,7 +20,7 @@ from ..kernel.system import TransitionSystem
 from .equivalence import EQUAL, Coupling, same_steps
 from .explore import Difference, Explorer, Found, Search
 
-__all__ = ["Arena", "Judgement", "Fate", "judge"]
+__all__ = ["Arena", "Fate", "Judgement", "judge"]
 
 Fate = Literal["condemned", "equivalent, proved", "equivalent, searched", "survives"]
 

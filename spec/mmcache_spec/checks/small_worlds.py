@@ -68,11 +68,11 @@ def _extended(
     """One function after the other; an axiom is tried as soon as it can be."""
     world = World(scope.universe, constants, functions)
     known = set(functions)
-    newest = list(functions)[-1:] or [None]
+    newest = next(iter(list(functions)[::-1]), None)
     interpreter = Interpreter(system, world)
     for axiom in system.axioms:
         about = _about(axiom)
-        ready = about <= known and (newest[0] in about or newest == [None])
+        ready = about <= known and (newest is None or newest in about)
         if ready and not interpreter.evaluate(axiom.formula, {}):
             return
     if not missing:

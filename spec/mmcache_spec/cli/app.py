@@ -28,9 +28,9 @@ from ..checks.induction import Outcome
 from ..checks.proof import Proof, Share, check_vacuity, prove, prove_complete, solver_version
 from ..checks.unrolling import Start
 from ..evaluate.text import formula
+from ..generate.arenas import situations
 from ..generate.manifest import statistics
 from ..generate.suite import Suite
-from ..model.arenas import situations
 from ..model.variants import SPECIFIED, VARIANTS, Variant
 from ..model.world import scope, scopes_of, scopes_up_to
 from ..render.completeness import answer_story, complete_summary

@@ -15,9 +15,9 @@ from ..checks.judging import Fate, judge
 from ..evaluate.interpreter import Call
 from ..kernel.system import TransitionSystem
 from ..kernel.wrong_designs import count, wrong_designs
-from ..model.arenas import arena
 from ..model.equivalents import ACCEPTED
 from ..model.variants import SPECIFIED
+from .arenas import arena
 
 __all__ = ["Judged", "Report", "Row", "campaign"]
 

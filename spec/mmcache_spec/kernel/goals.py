@@ -58,10 +58,10 @@ def vacuity_goals(system: TransitionSystem) -> Iterator[Goal]:
 def antecedent_goals(system: TransitionSystem) -> Iterator[Goal]:
     """For each clause, everything under a condition: the condition must come true somewhere.
 
-    A ⇒ B says nothing where A never holds; nor does A ∨ B where A always does, nor ¬(A ∧ B) where
-    one of the two never holds; of A ⇔ B each value must occur; of a choice, both branches. It is
-    the same under a quantifier, where the elements must exist too, and after other conditions. An
-    alternative that stands after a condition is taken as it is: there, A ∨ B means no ¬A ⇒ B.
+    A ⇒ B says nothing where A never holds; nor does "A or B" where A always does, nor ¬(A ∧ B)
+    where one of the two never holds; of A ⇔ B each value must occur; of a choice, both branches. It
+    is the same under a quantifier, where the elements must exist too, and after other conditions.
+    An alternative that stands after a condition is taken as it is: "or" there means no ¬A ⇒ B.
     """
     for claim in system.properties:
         if claim.clause is None:

@@ -54,7 +54,7 @@ Changed = Iterator[tuple[str, Action]]
 
 
 def count(system: TransitionSystem, kind: str) -> int:
-    """How many wrong designs of the kind there are; some of them may turn out to be the original."""
+    """How many there are of the kind; some of them may turn out to be the original."""
     return sum(1 for _ in _of_kind(system, kind))
 
 
@@ -318,7 +318,7 @@ def _beginnings(system: TransitionSystem) -> _Made:
             )
 
 
-# --- a whole action --------------------------------------------------------------------------------
+# --- a whole action ------------------------------------------------------------------------------
 
 
 def _emptied(system: TransitionSystem, action: Action) -> Changed:
@@ -348,7 +348,7 @@ def _never_again(system: TransitionSystem) -> _Made:
     writers = {
         name: frozenset(a.name for a in system.actions if name in a.modifies) for name in variables
     }
-    groups = [(name,) for name in variables if writers[name]]
+    groups: list[tuple[str, ...]] = [(name,) for name in variables if writers[name]]
     groups += [(a, b) for a, b in combinations(variables, 2) if writers[a] & writers[b]]
     for group in groups:
 
@@ -370,8 +370,9 @@ def _copied(system: TransitionSystem, action: Action) -> Changed:
             yield "done twice", _followed_by(action, action)
             continue
         for what, meant in _called_from(system, action, other):
-            answer = {} if not _answers_alike(action, meant) else {"returns": meant.returns}
-            yield f"does what {what} does", replace(action, effect=meant.effect, **answer)
+            answer = meant.returns if _answers_alike(action, meant) else action.returns
+            whole = replace(action, effect=meant.effect, returns=answer)
+            yield f"does what {what} does", whole
             if not _answers_alike(action, meant) or action.returns is not None:
                 yield f"has the effect of {what}", replace(action, effect=meant.effect)
             yield f"and then {what}", _followed_by(action, meant)
@@ -429,7 +430,7 @@ def _followed_by(first: Action, second: Action) -> Action:
     return replace(first, effect=(*lines, *then.values()))
 
 
-# --- two at once -----------------------------------------------------------------------------------
+# --- two at once ---------------------------------------------------------------------------------
 
 
 def _together(system: TransitionSystem, action: Action) -> Changed:

@@ -255,8 +255,7 @@ def _cut(end: Term, unfit: Callable[[Term], Term], split: Callable[[Term], Term]
     def is_first(i: Term) -> Term:
         inside = ite(split(i), offset(i) < end + lookahead, unfit(i) & (offset(i) < end))
         earlier = exists(
-            INPUT,
-            lambda j: all_of(unfit(j) | split(j), owner(j) == owner(i), offset(j) < offset(i)),
+            INPUT, lambda j: all_of(unfit(j) | split(j), owner(j) == owner(i), offset(j) < offset(i))
         )
         return inside & ~earlier
 

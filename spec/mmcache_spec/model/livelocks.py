@@ -24,7 +24,9 @@ _WHOLE = Caps(alignment="none", items="whole", wishes="stand")
 _ALIGNED = Caps(alignment="before_room", items="chunked", wishes="stand")
 _RESERVE = Caps(alignment="none", items="chunked", wishes="stand")
 
-_AT_ONCE = Expected(("S7",), ("schedule",), ("schedule",), "S7", lasso=((), ("schedule",)))
+_AT_ONCE = Expected(
+    ("S7",), ("schedule",), ("schedule",), "S7", lasso=((), ("schedule",))
+)
 """The head of the queue is asked, gets nothing, and is asked again."""
 
 
@@ -32,7 +34,9 @@ def _at_once(
     name: str, says: str, caps: Caps, *conditions: Axiom, seen_in: tuple[str, ...] = ()
 ) -> Variant:
     """The caps of a chunk leave nothing of a whole budget, and no wish gives way."""
-    return Variant(name, says, (progress(ProgressDesign(caps), conditions),), seen_in, _AT_ONCE)
+    return Variant(
+        name, says, (progress(ProgressDesign(caps), conditions),), seen_in, _AT_ONCE
+    )
 
 
 WITHOUT_LIVELOCK = (

@@ -17,15 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..kernel.lemmas import (
-    Lemma,
-    emptiness,
-    for_every,
-    has_first,
-    has_greatest,
-    insertion,
-    monotone,
-)
+from ..kernel.lemmas import Lemma, emptiness, for_every, has_first, has_greatest, insertion, monotone
 from ..kernel.ranking import Helpful, Measure, Ranking, Walk
 from ..kernel.system import Action, Axiom, Invariant, Monitor, TransitionSystem
 from ..kernel.terms import (
@@ -165,7 +157,9 @@ def schedule(design: ProgressDesign) -> Action:
         return exists(INPUT, lambda j: takes(j) & (hash_of(j) == k))
 
     something_new = exists(INPUT, lambda j: takes(j) & ~cached.has(hash_of(j)))
-    kept = setof(HASH, lambda k: any_of(pinned.has(k), taken(k), cached.has(k) & ~something_new))
+    kept = setof(
+        HASH, lambda k: any_of(pinned.has(k), taken(k), cached.has(k) & ~something_new)
+    )
     boundary = () if design.caps.alignment == "none" else (stop,)
     counted_on = start if design.progress == "forgotten" else end
     return Action(
@@ -178,14 +172,9 @@ def schedule(design: ProgressDesign) -> Action:
         },
         effect=(
             running.becomes(
-                setof(
-                    REQUEST,
-                    lambda q: ite(q == r, some & ~over | running.has(r) & ~some, running.has(q)),
-                )
+                setof(REQUEST, lambda q: ite(q == r, some & ~over | running.has(r) & ~some, running.has(q)))
             ),
-            finished.becomes(
-                setof(REQUEST, lambda q: finished.has(q) | all_of(q == r, some, over))
-            ),
+            finished.becomes(setof(REQUEST, lambda q: finished.has(q) | all_of(q == r, some, over))),
             computed.becomes(computed.put(r, ite(some, counted_on, computed[r]))),
             held.becomes(setof(INPUT, needed)),
             cached.becomes(kept),
@@ -383,20 +372,14 @@ for the head is assumed.
 """
 
 STRENGTHENING = (
-    Invariant(
-        "the_record_agrees",
-        all_of(
-            running.same_elements(admitted),
-            forall(REQUEST, lambda q: finished.has(q).iff(counted[q] == prompt(q))),
-            forall(REQUEST, lambda q: (counted[q] >= 0) & (computed[q] >= 0)),
-            forall(REQUEST, lambda q: running.has(q).implies(computed[q] == counted[q])),
-            forall(
-                REQUEST,
-                lambda q: (~any_of(running.has(q), finished.has(q))).implies(counted[q] == 0),
-            ),
-            forall(REQUEST, lambda q: running.has(q).implies(counted[q] < prompt(q))),
-        ),
-    ),
+    Invariant("the_record_agrees", all_of(
+        running.same_elements(admitted),
+        forall(REQUEST, lambda q: finished.has(q).iff(counted[q] == prompt(q))),
+        forall(REQUEST, lambda q: (counted[q] >= 0) & (computed[q] >= 0)),
+        forall(REQUEST, lambda q: running.has(q).implies(computed[q] == counted[q])),
+        forall(REQUEST, lambda q: (~any_of(running.has(q), finished.has(q))).implies(counted[q] == 0)),
+        forall(REQUEST, lambda q: running.has(q).implies(counted[q] < prompt(q))),
+    )),
     Invariant(
         "only_what_lies_ahead_of_running_requests_is_needed",
         forall(
@@ -419,10 +402,7 @@ STRENGTHENING = (
             ).implies(held.has(j)),
         ),
     ),
-    Invariant(
-        "what_is_needed_is_cached",
-        forall(INPUT, lambda j: held.has(j).implies(cached.has(hash_of(j)))),
-    ),
+    Invariant("what_is_needed_is_cached", forall(INPUT, lambda j: held.has(j).implies(cached.has(hash_of(j))))),
 )
 
 FITS = Invariant("what_is_cached_fits", total(cached, size) <= capacity, "L3")

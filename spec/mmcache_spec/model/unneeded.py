@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..checks.cores import Need
-
 __all__ = ["REASONS", "reason_for"]
 
 _DUTY = "a duty of the caller: no real caller does otherwise, and the answer would be no worse"
@@ -36,8 +34,8 @@ REASONS: Mapping[str, Mapping[tuple[str, str, str], str]] = {
 """For each system: kind, action ("" for an invariant) and name, and the reason."""
 
 
-def reason_for(system: str, need: Need) -> str | None:
+def reason_for(system: str, kind: str, where: str, name: str) -> str | None:
     """Why it is there though no clause needs it; None where nobody has said."""
-    if system == "ledger" and "worker" in need.name:
+    if system == "ledger" and "worker" in name:
         return _OBEDIENT
-    return REASONS.get(system, {}).get((need.kind, need.where, need.name))
+    return REASONS.get(system, {}).get((kind, where, name))

@@ -6,9 +6,6 @@ actions of its shortest counterexample, from the empty cache and from the start 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ..kernel.system import TransitionSystem
 from .encoder_decoder import EncoderDecoderDesign, encoder_decoder
 from .engine import EngineDesign, engine
 from .ledger import LedgerDesign, ledger

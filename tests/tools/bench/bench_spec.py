@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from mmcache_spec.checks.bounded import shortest
 from mmcache_spec.checks.proof import check_vacuity, prove
-from mmcache_spec.model.arenas import situations
+from mmcache_spec.generate.arenas import situations
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
 from mmcache_spec.model.world import scope, scopes_of, scopes_up_to
 

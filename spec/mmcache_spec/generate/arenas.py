@@ -13,15 +13,15 @@ from functools import lru_cache
 from ..checks.equivalence import Coupling, Relation
 from ..checks.explore import Explorer
 from ..checks.judging import Arena
-from ..checks.small_worlds import Ranges, small_worlds, variety
 from ..checks.reach import Place
+from ..checks.small_worlds import Ranges, small_worlds, variety
 from ..checks.vacuity import Situations
 from ..evaluate.interpreter import World
 from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import forall
-from . import ledger as lg
-from .goals import ENGINE_GOALS
-from .world import HASH, scope
+from ..model import ledger as lg
+from ..model.goals import ENGINE_GOALS
+from ..model.world import HASH, scope
 
 __all__ = ["COUPLINGS", "WORLDS", "Few", "arena", "situations"]
 
@@ -146,7 +146,7 @@ def compact(hashes: int, requests: int, items: int) -> Scope:
     """A scope in which inputs of one token follow one another, and one token follows them all."""
     wide = scope(hashes, requests, items)
     inputs = wide.universe["Input"]
-    few = {
+    few: dict[str, Mapping[str, str | int]] = {
         "first_token": dict(wide.fixed["position"]),
         "num_tokens": dict.fromkeys(inputs, 1),
         "tokens_of": dict.fromkeys(wide.universe["Request"], items + 1),
