@@ -65,7 +65,7 @@ def _system(system: TransitionSystem) -> Iterator[str]:
     yield ""
     rest = unneeded(system, found)
     if not rest:
-        yield "Nothing: each guard, line, answer and invariant is in a proof that some clause needs."
+        yield "Nothing: each guard, line, answer and invariant is in a proof that a clause needs."
         return
     yield "Not in any of these proofs, nor in that of an invariant that they rest on."
     yield ""
