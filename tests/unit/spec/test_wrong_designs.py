@@ -106,11 +106,14 @@ def test_an_unknown_kind_is_refused_with_those_there_are() -> None:
         ("emptied", "free_encoder_input: does nothing"),
         ("emptied", "free: does nothing"),
         ("emptied", "allocate: forgets held and references"),
-        ("misdirected", "free_encoder_input: held, remove of every Input of that hash_of and owner"),
+        (
+            "misdirected",
+            "free_encoder_input: held, remove of every Input of that hash_of and owner",
+        ),
         ("copied", "allocate: does what free does"),
         ("answer", "can_allocate: answer, always false"),
         ("initial", "initially, free_slots, becomes 0"),
-        ("never", "held and references never updated"),
+        ("never", "references and held never updated"),
         ("everywhere", "freeable read as cached"),
     ],
 )
