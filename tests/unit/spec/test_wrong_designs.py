@@ -93,9 +93,11 @@ def test_no_wrong_design_edits_the_record() -> None:
 
 
 def test_an_unknown_kind_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="no kind 'subtle' .* there are: single"):
+    with pytest.raises(ValueError, match=r"no kind .subtle.* there are: single"):
         list(wrong_designs(LEDGER, ["subtle"]))
 
+
+ALIKE = "every Input of that hash_of and owner"
 
 # --- how they are judged -------------------------------------------------------------------------
 
