@@ -68,6 +68,11 @@ class Proof:
         return tuple(name for name, trace in self.witnesses.items() if trace is None)
 
     @property
+    def hollow(self) -> tuple[str, ...]:
+        """Of what was not reached: the conditions of clauses."""
+        return tuple(name for name in self.unreachable if ": condition " in name)
+
+    @property
     def undecided(self) -> tuple[Outcome, ...]:
         """Unknown obligations of properties of which no other obligation is refuted."""
         refuted = {o.obligation.claim.name for o in self.outcomes if o.verdict == "refuted"}
