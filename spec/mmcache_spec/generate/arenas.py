@@ -83,6 +83,7 @@ WORLDS: dict[str, tuple[Few, ...]] = {
         Few(2, 1, 2, 1, Ranges((1,), {"lookahead": (0,), "capacity": (2,)})),
         Few(2, 2, 1, 1, Ranges((1,), {"lookahead": (0,), "rank": (1, 2), "capacity": (1,)})),
         Few(1, 2, 1, 1, Ranges((1,), {"lookahead": (1,), "rank": (1, 2)})),
+        Few(1, 1, 2, 1, Ranges((1,), {"lookahead": (1,)})),
         Few(3, 1, 3, 1, Ranges((1,), {"lookahead": (0,), "capacity": (2,)})),
         Few(2, 2, 1, 1, Ranges((1,), {"lookahead": (1,), "rank": (1, 2), "capacity": (2,)})),
     ),
