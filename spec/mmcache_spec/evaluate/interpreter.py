@@ -130,6 +130,10 @@ class Interpreter:
         scope = _Scope(step.before, step.after, step.call.arguments, step.result)
         return step.call.action == goal.action and bool(self._value(goal.condition, scope, {}))
 
+    def condition_holds(self, goal: Goal, state: State, call: Call) -> bool:
+        """Whether the goal's condition holds before this call, made or refused."""
+        return bool(self._value(goal.condition, _Scope(state, {}, call.arguments, None), {}))
+
     def meets_before(self, goal: Goal, state: State) -> bool:
         """Whether, in this state, some call is one that the goal describes."""
         calls = self.calls(self.system.action(goal.action), self._telling_integers(state))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .schemas import Lemma, lemma_of
-from .terms import INT, Function, Symbol, Term, all_of, alpha_form, replaced, subterms
+from .terms import INT, Function, Symbol, Term, all_of, alpha_form, replaced, symbols
 
 __all__ = [
     "Action",
@@ -55,8 +55,8 @@ class Action:
                 lemma_of(thing)
 
     def _speaks_of_none(self, term: Term, *roles: str) -> None:
-        for symbol in subterms(term):
-            if isinstance(symbol, Symbol) and symbol.role in roles:
+        for symbol in symbols(term):
+            if symbol.role in roles:
                 raise ValueError(f"{self.name}: speaks of {symbol.name} after the action")
 
     @property
@@ -99,8 +99,7 @@ class Monitor:
     def is_seen_by(self, observed: frozenset[str]) -> None:
         """Raise `ValueError` where an update speaks of what an observer cannot see."""
         for action, value in self.updates.items():
-            read = (t for t in subterms(value) if isinstance(t, Symbol))
-            for name in (s.name for s in read if s.role in ("state", "next")):
+            for name in (s.name for s in symbols(value) if s.role in ("state", "next")):
                 if name not in observed:
                     raise ValueError(
                         f"the monitor {self.variable.name} reads {name} at {action}, "
@@ -285,8 +284,8 @@ class TransitionSystem:
         """What a design does and answers rests on its own state, not on the record."""
         answer = () if action.returns is None else (action.returns,)
         for term in (*answer, *(value for _, value in effect)):
-            for symbol in subterms(term):
-                if isinstance(symbol, Symbol) and symbol.role == "ghost":
+            for symbol in symbols(term):
+                if symbol.role == "ghost":
                     raise ValueError(f"{self.name}.{action.name} reads the record {symbol.name}")
 
     def _check_premises(self, action: Action) -> None:
