@@ -15,12 +15,12 @@ from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_vectors.manager import Vector
 
 PLUGIN = "mmcache_conformance.pytest_plugin"
-KNOWN_BAD = Path(__file__).parents[1] / "known_bad"
+ROOT = Path(__file__).parents[2]
 
 
 def _pytest(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A pytest of its own, elsewhere, with the plugin as its entry point would load it."""
-    path = os.pathsep.join([str(KNOWN_BAD), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", *arguments],
         cwd=cwd,
@@ -62,7 +62,7 @@ def test_the_ids_are_the_ids_of_the_vectors(
 
 
 def test_a_failure_is_the_same_story(tmp_path: Path, vector_directory: Path) -> None:
-    target = "conformance_engines:Unfiltered"
+    target = "tests.known_bad.managers:UnfilteredReport"
     done = _pytest(
         *DOOR, "--target", target, "--vectors", str(vector_directory), "-rs", cwd=tmp_path
     )
@@ -113,7 +113,7 @@ def test_a_malformed_vector_is_named(tmp_path: Path, vector_directory: Path) -> 
 def test_a_target_of_which_nothing_was_checked_has_not_passed(
     tmp_path: Path, vector_directory: Path
 ) -> None:
-    words = ["--target", "conformance_engines:Hidden", "--vectors", str(vector_directory)]
+    words = ["--target", "tests.known_bad.misbehaving:Hidden", "--vectors", str(vector_directory)]
     done = _pytest(*DOOR, *words, "-k", "encoder-decoder", cwd=tmp_path)
     assert _outcomes(done.stdout.replace("every vector was skipped", "")) == {"skipped": 2}
     assert done.returncode == 3
@@ -148,7 +148,7 @@ def test_expected_failures(
 ) -> None:
     """A clause that has one vector here: it is expected to fail, and must."""
     file = _expected(tmp_path / "x.json", **entry)
-    words = ["--target", f"conformance_engines:{target}", "--vectors", str(vector_directory)]
+    words = ["--target", f"tests.known_bad.managers:{target}", "--vectors", str(vector_directory)]
     done = _pytest(*DOOR, *words, "--expected", file, cwd=tmp_path)
     assert done.returncode == code, done.stdout
     found = _outcomes(done.stdout)

@@ -30,8 +30,6 @@ from mmcache_vectors.manager import (
     encode,
 )
 
-ENGINES = Path(__file__).parents[1] / "known_bad"
-
 Line = tuple[Call, bool | tuple[str, ...] | None, Observed]
 
 
@@ -186,11 +184,6 @@ def vector_directory(tmp_path: Path) -> Path:
     for vector in HAND_MADE:
         (directory / f"{vector.id}.json").write_bytes(encode(vector))
     return directory
-
-
-@pytest.fixture(autouse=True)
-def engines_are_importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ENGINES))
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from mmcache_conformance.suites.load import load_all
 from mmcache_conformance.verdicts.model import RunReport, run_schema
 from mmcache_vectors.manager import Vector, json_schema
 
-RIGHT = "conformance_engines:Attaches,conformance_engines:EncoderDecoder"
+RIGHT = "tests.support.plain_managers:Attaches,tests.support.plain_managers:EncoderDecoder"
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ class TestExitCodes:
         assert "reference" in result.output
 
     def test_a_failure(self, run) -> None:
-        assert run("run", "conformance_engines:Unfiltered").exit_code == 1
+        assert run("run", "tests.known_bad.managers:UnfilteredReport").exit_code == 1
 
     @pytest.mark.parametrize(
         ("arguments", "reason"),
@@ -67,7 +67,7 @@ class TestExitCodes:
         assert reason in result.output
 
     @pytest.mark.parametrize(
-        "spec", ["no_such_module:C", "conformance_engines:CannotBeMade", "vllm:no/such/path"]
+        "spec", ["no_such_module:C", "tests.known_bad.misbehaving:CannotBeMade", "vllm:no/such/path"]
     )
     def test_not_started(self, spec: str, run) -> None:
         result = run("run", spec)
@@ -75,7 +75,7 @@ class TestExitCodes:
         assert f"{spec} could not be started" in result.output
 
     def test_not_started_outweighs_failures(self, run) -> None:
-        result = run("run", "no_such:C", "conformance_engines:Unfiltered")
+        result = run("run", "no_such:C", "tests.known_bad.managers:UnfilteredReport")
         assert result.exit_code == 3
         assert "FAIL" in result.output
 
@@ -86,7 +86,7 @@ class TestExitCodes:
         assert "broken.json: at $.format_version: " in result.output
 
     def test_fail_fast_stops_everything(self, run) -> None:
-        result = run("run", "conformance_engines:Unfiltered", RIGHT, "--fail-fast", "--json")
+        result = run("run", "tests.known_bad.managers:UnfilteredReport", RIGHT, "--fail-fast", "--json")
         assert result.exit_code == 1
         (only,) = json.loads(result.stdout)["targets"]
         assert only["verdicts"][-1]["outcome"] == "fail"
@@ -94,11 +94,11 @@ class TestExitCodes:
 
 class TestText:
     def test_a_failure_is_a_story(self, run, vector_directory: Path) -> None:
-        result = run("run", "conformance_engines:Unfiltered", "-k", "L1")
+        result = run("run", "tests.known_bad.managers:UnfilteredReport", "-k", "L1")
         (file,) = vector_directory.glob("evicted-*")
         told, _, table = result.output.partition("\n\n")
         assert told.splitlines() == [
-            f"FAIL {file.stem} on conformance_engines:Unfiltered",
+            f"FAIL {file.stem} on tests.known_bad.managers:UnfilteredReport",
             "Hand-made: evicted-and-allocated-again.",
             "L1 report_disjoint_from_cached, L2 report_complete_and_cleared",
             "capacity 2 embeddings",
@@ -117,13 +117,13 @@ class TestText:
             "step 9 of 10: get_freed_mm_hashes()",
             "              expected | got",
             "     returns  Y        | X, Y",
-            "reproduce: mmcache-conformance run conformance_engines:Unfiltered "
+            "reproduce: mmcache-conformance run tests.known_bad.managers:UnfilteredReport "
             f"-k {file.stem} --vectors {vector_directory}",
         ]
         assert "0/1" in table
 
     def test_the_reproduce_command_reproduces(self, run, vector_directory: Path) -> None:
-        output = run("run", "conformance_engines:EvictsTheNewest").output
+        output = run("run", "tests.known_bad.managers:EvictsTheNewest").output
         (line,) = (line for line in output.splitlines() if line.startswith("reproduce: "))
         words = line.split()[2:]
         again = CliRunner().invoke(cli, words, prog_name="mmcache-conformance")
@@ -131,15 +131,15 @@ class TestText:
         assert line in again.output
 
     def test_an_exception_is_shown_as_it_is(self, run) -> None:
-        result = run("run", "conformance_engines:Raises", "-k", "L7")
-        assert "the call failed: ValueError: [red]no room[/red] (conformance_engines.py" in (
+        result = run("run", "tests.known_bad.misbehaving:Raises", "-k", "L7")
+        assert "the call failed: ValueError: [red]no room[/red] (misbehaving.py" in (
             result.output
         )
 
     def test_quiet(self, run) -> None:
-        result = run("run", "conformance_engines:Unfiltered", "-q")
+        result = run("run", "tests.known_bad.managers:UnfilteredReport", "-q")
         (line,) = result.output.splitlines()
-        assert line.startswith("conformance_engines:Unfiltered")
+        assert line.startswith("tests.known_bad.managers:UnfilteredReport")
         assert " failed" in line
         assert "(L1, L2)" in line
 
@@ -149,7 +149,7 @@ class TestText:
         assert "no_such_module" in line
 
     def test_the_summary_counts_by_clause(self, run) -> None:
-        result = run("run", "conformance_engines:Hidden", RIGHT)
+        result = run("run", "tests.known_bad.misbehaving:Hidden", RIGHT)
         rows = {
             line.split()[0]: line.split()[1:] for line in result.output.splitlines() if line.strip()
         }
@@ -157,21 +157,21 @@ class TestText:
         assert rows["L10"] == ["reset_is_initial", "skipped", "1/1"]
         assert rows["passed"] == ["3", "7"]
         assert rows["skipped"] == ["4", "0"]
-        assert "2 skipped: needs encoder_decoder, which conformance_engines:Hidden" in result.output
+        assert "2 skipped: needs encoder_decoder, which tests.known_bad.misbehaving:Hidden" in result.output
 
     @pytest.mark.parametrize("width", [40, 80, 200])
     def test_no_table_is_wider_than_the_terminal(
         self, width: int, run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("COLUMNS", str(width))
-        output = run("run", "reference", *["conformance_engines:Attaches"] * 5).output
+        output = run("run", "reference", *["tests.support.plain_managers:Attaches"] * 5).output
         rows = [line for line in output.splitlines() if line.startswith("L10 ")]
         assert sum(row.count("1/1") for row in rows) == 6
         assert max(map(len, rows)) <= width
 
     @pytest.mark.parametrize("quiet", [(), ("-q",)])
     def test_a_target_of_which_nothing_was_checked_has_not_passed(self, run, quiet) -> None:
-        result = run("run", "conformance_engines:Hidden", "-k", "E1", *quiet)
+        result = run("run", "tests.known_bad.misbehaving:Hidden", "-k", "E1", *quiet)
         assert result.exit_code == 3
         assert "nothing was checked" in result.output
 
@@ -253,7 +253,7 @@ class TestText:
 
 class TestJson:
     def test_it_is_what_its_schema_says(self, run) -> None:
-        result = run("run", "conformance_engines:Unfiltered", "no_such:C", RIGHT, "--json")
+        result = run("run", "tests.known_bad.managers:UnfilteredReport", "no_such:C", RIGHT, "--json")
         document = json.loads(result.stdout)
         jsonschema.Draft202012Validator(run_schema()).validate(document)
         assert msgspec.json.decode(result.stdout, type=RunReport, strict=True)
@@ -271,13 +271,13 @@ class TestJson:
         assert failure["differences"] == [{"what": "returns", "expected": ["Y"], "got": ["X", "Y"]}]
 
     def test_what_a_class_prints_is_kept_out(self, run) -> None:
-        result = run("run", "conformance_engines:Prints", "--json")
+        result = run("run", "tests.known_bad.misbehaving:Prints", "--json")
         assert json.loads(result.stdout)["exit_code"] == 0
         assert "allocating" in result.stderr
 
     def test_only_the_time_differs_from_run_to_run(self, run) -> None:
         def document() -> object:
-            found = json.loads(run("run", "conformance_engines:Unfiltered", "--json").stdout)
+            found = json.loads(run("run", "tests.known_bad.managers:UnfilteredReport", "--json").stdout)
             for target in found["targets"]:
                 del target["seconds"]
             return found

@@ -15,7 +15,7 @@ from mmcache_conformance.exhaust.world import Scope, alphabet, parameters_of_sco
 from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.interpreter import Interpreter
 from mmcache_spec.oracle import observe, spec_calls, world_of
-from tests.known_bad.historic import ENCODER_DECODERS, LEDGERS
+from tests.known_bad.managers import ENCODER_DECODERS, LEDGERS
 
 SMALL = Scope(hashes=2, requests=2, inputs=2, capacity=3)
 SMALL_ENCODER_DECODER = Scope("encoder_decoder", hashes=2, requests=2, inputs=2, capacity=3)
@@ -83,7 +83,7 @@ def test_a_defect_of_history_is_found(cls):
 
 def test_the_unfiltered_report_needs_five_calls():
     """As the bounded model checker says of the variant, and the clause is named."""
-    found = search(f"{LEDGERS[0].__module__}:UnfilteredReport", SMALL)
+    found = search("tests.known_bad.managers:UnfilteredReport", SMALL)
     wrong = found.disagreement
     assert wrong is not None
     assert len(wrong.calls) == 5
@@ -169,7 +169,7 @@ def test_the_command_says_that_it_is_complete():
 
 
 def test_the_command_tells_the_shortest_way_to_a_difference():
-    done = run(f"{LEDGERS[0].__module__}:UnfilteredReport", *ARGUMENTS)
+    done = run("tests.known_bad.managers:UnfilteredReport", *ARGUMENTS)
     assert done.exit_code == 1
     assert "  5  get_freed_mm_hashes()\n" in done.output
     assert "L1 report_disjoint_from_cached" in done.output

@@ -10,7 +10,8 @@ import pytest
 
 from mmcache_conformance.logs.check import check_log
 from mmcache_conformance.logs.record import VARIABLE, Recorder, record_class, vllm_plugin
-from tests.support.logs import SIZES, Item, Request, fresh_classes, work
+from tests.support.logs import SIZES, fresh_classes, work
+from tests.support.requests import Item, Request
 
 
 def log_of(directory):

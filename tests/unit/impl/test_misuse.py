@@ -24,7 +24,7 @@ BOTH = [EncoderCacheManager, EncoderDecoderCacheManager]
 
 
 @pytest.fixture
-def manager(request_of) -> EncoderCacheManager:
+def manager() -> EncoderCacheManager:
     """Of 10 embeddings: A4 referenced, B3 freeable, C9 evicted and not reported yet."""
     manager = EncoderCacheManager(10)
     for request, end in (("C9", True), ("A4", False), ("B3", True)):
@@ -46,7 +46,7 @@ def test_negative_capacity(cls):
 
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("call", ["allocate", "can_allocate"])
-def test_negative_size(cls, call, request_of):
+def test_negative_size(cls, call):
     manager = cls(10)
     before = deepcopy(vars(manager))
     arguments = (10, 0) if call == "can_allocate" else ()
@@ -56,7 +56,7 @@ def test_negative_size(cls, call, request_of):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_negative_pending(cls, request_of):
+def test_negative_pending(cls):
     manager = cls(10)
     before = deepcopy(vars(manager))
     with pytest.raises(NegativeSizeError, match="num_embeds_to_schedule is -1"):
@@ -65,7 +65,7 @@ def test_negative_pending(cls, request_of):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_no_room(cls, request_of):
+def test_no_room(cls):
     manager = cls(10)
     manager.allocate(request_of("r1", "A4"), 0)
     before = deepcopy(vars(manager))
@@ -74,7 +74,7 @@ def test_no_room(cls, request_of):
     assert vars(manager) == before
 
 
-def test_room_that_an_eviction_would_make_is_not_there_yet(manager, request_of):
+def test_room_that_an_eviction_would_make_is_not_there_yet(manager):
     before = deepcopy(vars(manager))
     with pytest.raises(NoRoomError):
         manager.allocate(request_of("r1", "D6"), 0)
@@ -85,14 +85,14 @@ def test_room_that_an_eviction_would_make_is_not_there_yet(manager, request_of):
 
 
 @pytest.mark.parametrize("item", ["A3", "A5", "B4", "B-3"])
-def test_size_changed(manager, request_of, item):
+def test_size_changed(manager, item):
     before = deepcopy(vars(manager))
     with pytest.raises(SizeChangedError, match=r"is cached with [43]: one hash .* one content"):
         manager.allocate(request_of("r1", item), 0)
     assert vars(manager) == before
 
 
-def test_a_new_size_is_fine_once_the_hash_is_gone(manager, request_of):
+def test_a_new_size_is_fine_once_the_hash_is_gone(manager):
     manager.allocate(request_of("r1", "C2"), 0)
     assert manager.get_cached_num_encoder_embeds(request_of("r1", "C9"), 0) == 2
     assert manager.num_free_slots == 1
@@ -100,7 +100,7 @@ def test_a_new_size_is_fine_once_the_hash_is_gone(manager, request_of):
 
 @pytest.mark.parametrize("call", ["check_and_update_cache", "allocate"])
 @pytest.mark.parametrize("now", ["A4", "D1"])
-def test_input_changed(manager, request_of, call, now):
+def test_input_changed(manager, call, now):
     assert manager.check_and_update_cache(request_of("r1", "B3"), 0)
     before = deepcopy(vars(manager))
     changed = request_of("r1", now)
@@ -113,14 +113,14 @@ def test_input_changed(manager, request_of, call, now):
 
 
 @pytest.mark.parametrize("release", ["free", "free_encoder_input"])
-def test_a_release_gives_back_what_was_taken(manager, request_of, release):
+def test_a_release_gives_back_what_was_taken(manager, release):
     assert manager.check_and_update_cache(request_of("r1", "B3"), 0)
     changed = request_of("r1", "A4")
     getattr(manager, release)(changed, *([0] if release == "free_encoder_input" else []))
     assert manager.cached == {"A": {"holds A4"}, "B": set()}
 
 
-def test_already_allocated(request_of):
+def test_already_allocated():
     manager = EncoderDecoderCacheManager(10)
     request = request_of("r1", "A4")
     manager.allocate(request, 0)
@@ -130,7 +130,7 @@ def test_already_allocated(request_of):
     assert vars(manager) == before
 
 
-def test_what_the_request_raises_passes_through(manager, request_of):
+def test_what_the_request_raises_passes_through(manager):
     before = deepcopy(vars(manager))
     request = request_of("r1", "A4")
     for call, arguments in (
@@ -157,7 +157,7 @@ def test_one_base_that_is_a_value_error():
     assert issubclass(LedgerError, ValueError)
 
 
-def test_errors_cross_a_process_boundary(request_of):
+def test_errors_cross_a_process_boundary():
     with pytest.raises(NoRoomError) as caught:
         EncoderCacheManager(1).allocate(request_of("r1", "A4"), 0)
     copy = pickle.loads(pickle.dumps(caught.value))
@@ -169,6 +169,7 @@ def test_checks_survive_optimisation():
     script = """
 from types import SimpleNamespace
 from mmcache import EncoderCacheManager, EncoderDecoderCacheManager, NoRoomError
+from tests.support.requests import request_of
 assert False, "this interpreter does not optimise"
 request = SimpleNamespace(
     request_id="r1",
