@@ -5,17 +5,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: conformance-vllm help prove test lint bench mutants vectors docs clean
+.PHONY: conformance-vllm help prove lemmas test lint bench mutants vectors docs clean
 
 help:
 	@echo "make prove    prove the spec, refute the unfiltered report, run the vectors"
+	@echo "make lemmas   prove in Coq what the proofs take from outside of logic (needs coqc)"
 	@echo "make test     the whole test suite"
 	@echo "make lint     format, lint, types, import walls"
 	@echo "make bench    measure (alone on the machine, please)"
 	@echo "make mutants  change the reference, and see whether the vectors notice"
 	@echo "make vectors  regenerate the vectors of managers, the seeds and the vectors of engines"
 	@echo "make conformance-vllm  the engine vectors on the scheduler of a vLLM for CPUs (3.5 GB)"
-	@echo "make docs     regenerate the generated pages of docs/"
+	@echo "make docs     regenerate the generated pages of docs/ and theories of spec/lemmas/"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mmcache needs Python 3.11 or newer; say which with make PYTHON=...")'
@@ -38,6 +39,9 @@ prove: $(VENV)/.installed
 	@$(BIN)/mmcache-conformance run --quiet vllm:0.27.1 vllm:0.33.0 || [ $$? -ne 2 ]
 	@echo
 	@echo "$$(( $$(date +%s) - $(START) )) s in all, installation included"
+
+lemmas: $(VENV)/.installed
+	@$(BIN)/mmcache-spec lemmas --check spec/lemmas
 
 test: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -q
@@ -66,6 +70,8 @@ vectors: $(VENV)/.installed
 docs: $(VENV)/.installed
 	@$(BIN)/mmcache-spec clauses --markdown > docs/clauses.md
 	@$(BIN)/mmcache-spec coverage --markdown > docs/coverage.md
+	@$(BIN)/mmcache-spec lemmas --coq Statements > spec/lemmas/Statements.v
+	@$(BIN)/mmcache-spec lemmas --coq Check > spec/lemmas/Check.v
 
 VLLM_BIN := $(VENV)/vllm/bin
 ENGINE_RUN := $(VLLM_BIN)/mmcache-conformance run --quiet

@@ -70,8 +70,8 @@ CLAUSES: dict[str, Clause] = {
         Clause(
             "L8",
             "reference_until_last_occurrence",
-            "A request that uses a hash at several positions holds its reference until the last "
-            "is freed.",
+            "A request that uses a hash, perhaps at several positions, references it from the "
+            "first allocation or hit until the last of them is released.",
             ("vllm#54284", "vllm-ascend#16781"),
         ),
         Clause(
@@ -94,9 +94,43 @@ CLAUSES: dict[str, Clause] = {
             ("vllm#22711",),
         ),
         Clause(
+            "L12",
+            "held_while_needed",
+            "A position is held exactly from its allocation or hit until it is released, or its "
+            "request, or everything.",
+            ("vllm#54284",),
+        ),
+        Clause(
+            "L13",
+            "no_reference_without_need",
+            "A request references no hash of which it needs no position: released means released.",
+            ("vllm#31857",),
+        ),
+        Clause(
+            "L14",
+            "needed_is_cached",
+            "What a request needs is cached, whatever else is evicted.",
+            ("vllm#38551",),
+        ),
+        Clause(
+            "L15",
+            "age_is_the_order_of_last_need",
+            "Of two freeable hashes the older is the one whose last need ended first; the last "
+            "needs that end with a request end in the order of its positions.",
+            ("vllm#22711",),
+        ),
+        Clause(
+            "L16",
+            "cached_from_allocation_to_eviction",
+            "A hash is cached exactly from its allocation until can_allocate evicts it, or reset "
+            "forgets it: no other call changes what is cached.",
+            ("vllm#33452",),
+        ),
+        Clause(
             "E1",
             "credit_once",
-            "Encoder-decoder: an allocation is credited back once.",
+            "Encoder-decoder: an allocation is charged once and credited back exactly once: free "
+            "slots are the capacity less the sizes of what is allocated and not released.",
             ("vllm#55733", "vllm#51228"),
         ),
         Clause(
@@ -104,6 +138,13 @@ CLAUSES: dict[str, Clause] = {
             "notice_after_the_step",
             "Encoder-decoder: a hash is reported one pass after its allocation, exactly once.",
             ("vllm#32789",),
+        ),
+        Clause(
+            "E3",
+            "charged_while_needed",
+            "Encoder-decoder: an input is charged exactly from its allocation until it is "
+            "released, or its request, or everything.",
+            ("vllm#55733",),
         ),
         Clause(
             "S1",

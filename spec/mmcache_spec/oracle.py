@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from mmcache_vectors.manager import (
@@ -19,18 +19,24 @@ from mmcache_vectors.manager import (
     Parameters,
     Request,
     Reset,
+    Vector,
 )
+from mmcache_vectors.manager import Step as VectorStep
 
 from .evaluate.interpreter import Call as SpecCall
 from .evaluate.interpreter import Interpreter, State, Step, World
 from .kernel.system import TransitionSystem
+from .model.releases import RELEASES
 
 __all__ = [
     "Replay",
+    "answers_otherwise",
     "by_age",
     "input_name",
     "observe",
     "parameters_of",
+    "predicted_failures",
+    "recorded",
     "spec_calls",
     "vector_call",
     "world_of",
@@ -130,6 +136,30 @@ def _arguments(call: Call) -> dict[str, Any]:
             return {}
 
 
+def recorded(state: State) -> dict[str, Any]:
+    """The state of a manager, and the record that an observer of its calls has by now.
+
+    Of a right manager, that is: its record is what its state says. The state of a design that is
+    judged must not be given a record in this way.
+    """
+    if "outstanding" in state:
+        record = {
+            "needed": state["outstanding"],
+            "this_pass": state["allocated"],
+            "last_pass": state["to_free"],
+        }
+    else:
+        record = {
+            "needed": state["held"],
+            "ended": state["since"],
+            "now": state["clock"],
+            "stored": state["cached"],
+            "evicted": state["freed"],
+            "worker": state["cached"] | state["freed"],
+        }
+    return {**state, **record}
+
+
 def by_age(state: State) -> tuple[str, ...]:
     """The freeable hashes, oldest first; ties, which only mutants have, by name."""
     hashes = (h for (h,) in state["freeable"])
@@ -192,3 +222,25 @@ def _returned(value: Any) -> bool | tuple[str, ...] | None:
         return tuple(sorted(h for (h,) in value))
     assert value is None or isinstance(value, bool)
     return value
+
+
+def answers_otherwise(
+    system: TransitionSystem, parameters: Parameters, steps: Iterable[VectorStep]
+) -> bool:
+    """Whether the system, asked the same, answers, shows or refuses something else."""
+    replay = Replay(system, parameters)
+    return any(replay.answer(step.call) != step.expect for step in steps)
+
+
+def predicted_failures(release: str, vectors: Iterable[Vector]) -> list[str]:
+    """The ids of the vectors that the described release must fail, in order."""
+    described = RELEASES[release]
+    systems = {
+        "encoder_cache": described.ledger,
+        "encoder_decoder": described.encoder_decoder,
+    }
+    return [
+        v.id
+        for v in vectors
+        if not v.requires and answers_otherwise(systems[v.manager], v.parameters, v.steps)
+    ]

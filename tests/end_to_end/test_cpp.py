@@ -13,8 +13,8 @@ import pytest
 from mmcache_conformance.targets.command import CommandTarget
 from mmcache_conformance.verdicts.model import TargetReport
 from mmcache_conformance.verdicts.smoke import smoke
-from mmcache_spec.generate.suite import answers_otherwise
 from mmcache_spec.model.variants import VARIANTS
+from mmcache_spec.oracle import answers_otherwise
 from mmcache_vectors.manager import Vector
 from tests.support.drivers import CPP, outcomes, run
 

@@ -9,8 +9,8 @@ from mmcache_conformance.suites.load import load_suite
 from mmcache_conformance.targets.vllm.source import find_source
 from mmcache_conformance.targets.vllm.wheel import IndexUnreachable
 from mmcache_conformance.verdicts.run import run_target
-from mmcache_spec.generate.suite import predicted_failures
-from mmcache_spec.model.variants import RELEASES
+from mmcache_spec.model.releases import RELEASES
+from mmcache_spec.oracle import predicted_failures
 
 VECTORS = load_suite()
 

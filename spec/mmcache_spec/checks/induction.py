@@ -18,7 +18,7 @@ import z3
 
 from ..evaluate.interpreter import Step, World
 from ..evaluate.unbounded import Unbounded
-from ..kernel.lemmas import measure_instances
+from ..kernel.lemmas import Lemma, measure_instances
 from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, unnamed
 from .bounded import shortest, wrong_start
@@ -31,8 +31,10 @@ __all__ = [
     "decide",
     "is_proved",
     "lemmas",
+    "lemmas_given",
     "obligations",
     "queries",
+    "unsatisfiable",
 ]
 
 Verdict = Literal["proved", "refuted", "unknown"]
@@ -119,6 +121,12 @@ def decide(obligation: Obligation, scope: Scope) -> Outcome:
 def is_proved(obligation: Obligation) -> bool:
     """Whether the solver proves it at once; `False` says nothing."""
     return _proved(obligation, AT_FIRST)
+
+
+def unsatisfiable(query: list[z3.BoolRef], *, patiently: bool = False) -> bool:
+    """Whether some attempt shows it; `False` says nothing."""
+    attempts = (*AT_FIRST, *AT_LAST) if patiently else AT_FIRST
+    return any(_unsat(query, attempt) for attempt in attempts)
 
 
 def _proved(obligation: Obligation, attempts: Sequence[Attempt]) -> bool:
@@ -209,18 +217,34 @@ def lemmas(obligation: Obligation) -> Iterator[Term]:
         yield from _lemmas(obligation, conjunct)
 
 
+def lemmas_given(obligation: Obligation) -> Iterator[Lemma]:
+    """The same as lemmas: those of an invariant speak of the state before, not after."""
+    for conjunct in _conjuncts(_formula(obligation)):
+        yield from _instances(obligation, conjunct)
+        yield from _of_the_claim(obligation)
+
+
 def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
+    found = [lemma.formula for lemma in _instances(obligation, conjunct)]
+    return found + [_primed(lemma.formula) for lemma in _of_the_claim(obligation)]
+
+
+def _instances(obligation: Obligation, conjunct: Term) -> list[Lemma]:
+    """The instances of the schemas at what the query speaks of, and those given for the action."""
     if not _speaks_of_amounts(obligation):
         return []
     claimed = [i.formula for i in obligation.system.invariants]
-    sources = [conjunct, *_equations(obligation, conjunct), *claimed]
-    found = [lemma.formula for lemma in measure_instances(sources)]
+    found = list(measure_instances([conjunct, *_equations(obligation, conjunct), *claimed]))
     if obligation.action is not None:
-        given = obligation.action.lemmas.get(obligation.claim.name, ())
-        found += [lemma.formula for lemma in given]
-    if isinstance(obligation.claim, Invariant):
-        found += [_primed(lemma.formula) for lemma in obligation.claim.lemmas]
+        found += obligation.action.lemmas.get(obligation.claim.name, ())
     return found
+
+
+def _of_the_claim(obligation: Obligation) -> tuple[Lemma, ...]:
+    claim = obligation.claim
+    if isinstance(claim, Invariant) and _speaks_of_amounts(obligation):
+        return claim.lemmas
+    return ()
 
 
 def _conjuncts(term: Term) -> Iterator[Term]:
@@ -251,20 +275,26 @@ def _speaks_of_amounts(obligation: Obligation) -> bool:
 
     Only then are facts about sums of use; elsewhere they would but lead the solver astray.
     """
+    amounts = _amounts(obligation.system)
+    return any(
+        (isinstance(t, Op) and t.name == "total") or (isinstance(t, Symbol) and t.name in amounts)
+        for t in subterms(obligation.claim.formula)
+    )
+
+
+@lru_cache(maxsize=8)
+def _amounts(system: TransitionSystem) -> frozenset[str]:
+    """The numbers of the state of which an invariant speaks beside a sum."""
     summed = [
         i.formula
-        for i in obligation.system.invariants
+        for i in system.invariants
         if any(isinstance(t, Op) and t.name == "total" for t in subterms(i.formula))
     ]
-    amounts = {
+    return frozenset(
         t.name
         for formula in summed
         for t in subterms(formula)
         if isinstance(t, Symbol) and t.role == "state" and t.sort == INT
-    }
-    return any(
-        (isinstance(t, Op) and t.name == "total") or (isinstance(t, Symbol) and t.name in amounts)
-        for t in subterms(obligation.claim.formula)
     )
 
 

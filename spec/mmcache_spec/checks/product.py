@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..kernel.goals import Goal
 from ..kernel.system import Action, Scope, TransitionSystem
-from ..kernel.terms import Binder, Op, Symbol, Term, all_of, result, unnamed
+from ..kernel.terms import Symbol, Term, all_of, replaced, result
 from .bounded import Trace, witnesses
 
 __all__ = ["distinguish"]
@@ -39,19 +39,28 @@ def distinguish(
 
 
 def _side_by_side(system: TransitionSystem, other: TransitionSystem) -> TransitionSystem:
-    """One system with the variables of both; the guards are those of the first."""
+    """One system with the variables of both; the guards are those of the first.
+
+    The record of the first is kept, since its guards may speak of it, and only that.
+    """
     actions = []
     for mine, theirs in zip(system.actions, other.actions, strict=True):
-        effect = (*mine.effect, *((_twin(v), _in_other(t)) for v, t in theirs.effect))
+        effect = (*_own(mine.effect), *((_twin(v), _in_other(t)) for v, t in _own(theirs.effect)))
         actions.append(replace(mine, effect=effect, lemmas={}))
+    twins = (_twin(v) for v in other.variables if v.role != "ghost")
     return replace(
         system,
-        variables=(*system.variables, *map(_twin, other.variables)),
-        init=(*system.init, *((_twin(v), _in_other(t)) for v, t in other.init)),
+        variables=(*system.variables, *twins),
+        init=(*system.init, *((_twin(v), _in_other(t)) for v, t in _own(other.init))),
         actions=tuple(actions),
         invariants=(),
         action_properties=(),
     )
+
+
+def _own(lines: tuple[tuple[Symbol, Term], ...]) -> tuple[tuple[Symbol, Term], ...]:
+    """The lines about the state of the design, without those of the record."""
+    return tuple(line for line in lines if line[0].role != "ghost")
 
 
 def _difference(mine: Action, theirs: Action, agree: Observation) -> Goal:
@@ -73,13 +82,4 @@ def _twin(symbol: Symbol) -> Symbol:
 
 def _in_other(term: Term) -> Term:
     """The term, about the variables of the other system."""
-    term = unnamed(term)
-    match term:
-        case Symbol(role="state" | "ghost" | "next"):
-            return _twin(term)
-        case Op():
-            return replace(term, args=tuple(map(_in_other, term.args)))
-        case Binder():
-            value = None if term.value is None else _in_other(term.value)
-            return replace(term, body=_in_other(term.body), value=value)
-    return term
+    return replaced(term, lambda s: _twin(s) if s.role in ("state", "next") else None)

@@ -10,11 +10,14 @@ import z3
 
 from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import Term
+from . import complete
 from .bounded import Trace
+from .complete import Answer
+from .foundations import Unfounded, unfounded
 from .induction import Outcome, Verdict, decide, obligations
 from .vacuity import false_lemmas, reachability
 
-__all__ = ["Proof", "Share", "check_vacuity", "prove", "solver_version"]
+__all__ = ["Proof", "Share", "check_vacuity", "prove", "prove_complete", "solver_version"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,10 @@ class Proof:
     """For each thing that must be able to happen, a path on which it does."""
     false_lemmas: tuple[Term, ...]
     seconds: float
+    unfounded: tuple[Unfounded, ...] = ()
+    """What the lemmas take for granted of sets and weights, and is not shown."""
+    answers: tuple[Answer, ...] = ()
+    """What the clauses determine: see `checks.complete`."""
 
     @classmethod
     def merged(cls, proofs: Iterable[Proof], seconds: float) -> Proof:
@@ -36,6 +43,8 @@ class Proof:
             {name: trace for p in parts for name, trace in p.witnesses.items()},
             tuple(lemma for p in parts for lemma in p.false_lemmas),
             seconds,
+            tuple(thing for p in parts for thing in p.unfounded),
+            tuple(answer for p in parts for answer in p.answers),
         )
 
     @property
@@ -44,9 +53,15 @@ class Proof:
         verdicts = {o.verdict for o in self.outcomes}
         if "refuted" in verdicts:
             return "refuted"
-        if "unknown" in verdicts or self.unreachable or self.false_lemmas:
+        in_doubt = self.unreachable or self.false_lemmas or self.unfounded or self.undetermined
+        if "unknown" in verdicts or in_doubt:
             return "unknown"
         return "proved"
+
+    @property
+    def undetermined(self) -> tuple[Answer, ...]:
+        """What is not shown to be determined by the clauses."""
+        return tuple(a for a in self.answers if a.verdict != "proved")
 
     @property
     def unreachable(self) -> tuple[str, ...]:
@@ -85,13 +100,24 @@ def prove(system: TransitionSystem, scope: Scope, share: Share = WHOLE) -> Proof
     return Proof(outcomes, {}, (), time.perf_counter() - started)
 
 
+def prove_complete(system: TransitionSystem, scope: Scope) -> Proof:
+    """Decide what the clauses determine, with differences from within the scope."""
+    started = time.perf_counter()
+    answers = tuple(complete.decide(q, scope) for q in complete.questions(system))
+    return Proof((), {}, (), time.perf_counter() - started, answers=answers)
+
+
 def check_vacuity(system: TransitionSystem, scope: Scope, wider: Scope) -> Proof:
-    """Look for witnesses, and in a wider scope for false lemmas. Decides no obligation."""
+    """Look for witnesses, for false lemmas in a wider scope, for what lemmas take for granted.
+
+    Decides no obligation.
+    """
     started = time.perf_counter()
     reached = reachability(system, scope)
     witnesses = {f"{system.name}: {name}": trace for name, trace in reached.items()}
     wrong = tuple(false_lemmas(system, wider))
-    return Proof((), witnesses, wrong, time.perf_counter() - started)
+    missing = tuple(unfounded(system))
+    return Proof((), witnesses, wrong, time.perf_counter() - started, missing)
 
 
 def solver_version() -> str:

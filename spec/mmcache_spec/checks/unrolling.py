@@ -15,7 +15,7 @@ from ..kernel.goals import ANY, Goal
 from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort
 
-__all__ = ["Pin", "Start", "Unrolling"]
+__all__ = ["Pin", "Start", "Unrolling", "read_value", "read_world"]
 
 Start = Literal["init", "pass"]
 Value = Any
@@ -216,7 +216,7 @@ class Unrolling:
 
     def used_in(self, model: z3.ModelRef) -> dict[str, tuple[str, ...]]:
         return {
-            sort: tuple(x for x, used in table.items() if _read(model, used, BOOL))
+            sort: tuple(x for x, used in table.items() if read_value(model, used, BOOL))
             for sort, table in self._used().items()
         }
 
@@ -293,31 +293,38 @@ class Unrolling:
 
     def read(self, model: z3.ModelRef) -> tuple[World, dict[str, Value], list[Call]]:
         """The world, the first state and the calls of a model."""
-        functions = {
-            f.name: {x: _read(model, v, f.range) for x, v in self.finite.functions[f.name].items()}
-            for f in self.system.functions
-        }
-        constants = {
-            c.name: _read(model, self.finite.constants[c.name], c.sort)
-            for c in self.system.constants
-        }
         start = {
-            v.name: _read(model, self.states[0][v.name], v.sort) for v in self.system.variables
+            v.name: read_value(model, self.states[0][v.name], v.sort) for v in self.system.variables
         }
-        return World(self.scope.universe, constants, functions), start, self._calls(model)
+        world = read_world(model, self.system, self.finite)
+        return world, start, self._calls(model)
 
     def _calls(self, model: z3.ModelRef) -> list[Call]:
         calls = []
         for moment in self.moments:
-            (name,) = (n for n, f in moment.fires.items() if _read(model, f, BOOL))
+            (name,) = (n for n, f in moment.fires.items() if read_value(model, f, BOOL))
             given = moment.arguments[name]
             action = self.system.action(name)
-            arguments = {p.name: _read(model, given[p.name], p.sort) for p in action.parameters}
+            arguments = {
+                p.name: read_value(model, given[p.name], p.sort) for p in action.parameters
+            }
             calls.append(Call(name, arguments))
         return calls
 
 
-def _read(model: z3.ModelRef, value: Value, sort: Sort) -> Value:
+def read_world(model: z3.ModelRef, system: TransitionSystem, finite: Finite) -> World:
+    """The world of a model."""
+    functions = {
+        f.name: {x: read_value(model, v, f.range) for x, v in finite.functions[f.name].items()}
+        for f in system.functions
+    }
+    constants = {
+        c.name: read_value(model, finite.constants[c.name], c.sort) for c in system.constants
+    }
+    return World(finite.universe, constants, functions)
+
+
+def read_value(model: z3.ModelRef, value: Value, sort: Sort) -> Value:
     """The concrete value of a symbolic one."""
     if sort == BOOL:
         if isinstance(value, bool):
@@ -328,8 +335,8 @@ def _read(model: z3.ModelRef, value: Value, sort: Sort) -> Value:
             return value
         return model.eval(value, model_completion=True).as_long()
     if isinstance(sort, SetSort):
-        return frozenset(x for x, m in value.items() if _read(model, m, BOOL))
+        return frozenset(x for x, m in value.items() if read_value(model, m, BOOL))
     if isinstance(sort, MapSort):
-        return {k: _read(model, v, sort.value) for k, v in value.items()}
-    (element,) = (x for x, c in value.items() if _read(model, c, BOOL))
+        return {k: read_value(model, v, sort.value) for k, v in value.items()}
+    (element,) = (x for x, c in value.items() if read_value(model, c, BOOL))
     return element

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -21,16 +21,20 @@ from rich.table import Table
 from mmcache_vectors.clauses import CLAUSES
 
 from ..checks.bounded import Counterexample, Disagreement, NoVerdict, shortest
+from ..checks.complete import Answer
 from ..checks.coverage import cover
+from ..checks.foundations import Unfounded
 from ..checks.induction import Outcome
-from ..checks.proof import Proof, Share, check_vacuity, prove, solver_version
+from ..checks.proof import Proof, Share, check_vacuity, prove, prove_complete, solver_version
 from ..checks.unrolling import Start
 from ..evaluate.text import formula
 from ..generate.manifest import statistics
 from ..generate.suite import Suite
 from ..model.variants import SPECIFIED, VARIANTS, Variant
 from ..model.world import scope, scopes_of, scopes_up_to
+from ..render.completeness import answer_story, complete_summary
 from ..render.story import as_json, cti_story, story
+from .lemmas import lemmas_command
 
 __all__ = ["main"]
 
@@ -63,6 +67,9 @@ class VariantName(click.ParamType[Variant]):
 @click.version_option(package_name="mmcache-spec")
 def cli() -> None:
     """The specification of the multimodal encoder cache: what must hold, and why it does."""
+
+
+cli.add_command(lemmas_command)
 
 
 def main() -> None:
@@ -110,6 +117,8 @@ def _prove(variant: Variant, executor: Executor) -> Proof:
         of = SHARES.get(system.name, 1)
         jobs += [executor.submit(_prove_share, variant.name, k, Share(n, of)) for n in range(of)]
         jobs.append(executor.submit(_check_vacuity, variant.name, k))
+        if variant.expected is None and system.freedoms:
+            jobs.append(executor.submit(_prove_complete, variant.name, k))
     parts = [job.result() for job in jobs]
     return Proof.merged(parts, time.perf_counter() - started)
 
@@ -120,6 +129,10 @@ def _prove_share(name: str, system: int, share: Share) -> Proof:
 
 def _check_vacuity(name: str, system: int) -> Proof:
     return check_vacuity(VARIANTS[name].systems[system], SMALLER, SMALL)
+
+
+def _prove_complete(name: str, system: int) -> Proof:
+    return prove_complete(VARIANTS[name].systems[system], SMALL)
 
 
 def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
@@ -140,10 +153,21 @@ def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
             }
             for o in proof.outcomes
         ],
+        "determined": [
+            {
+                "system": a.question.system.name,
+                "action": a.question.action.name if a.question.action else None,
+                "what": a.question.what,
+                "verdict": a.verdict,
+                "seconds": round(a.seconds, 4),
+            }
+            for a in proof.answers
+        ],
         "vacuity": {
             "reachable": [name for name, trace in proof.witnesses.items() if trace is not None],
             "unreachable": list(proof.unreachable),
             "false_lemmas": [formula(lemma) for lemma in proof.false_lemmas],
+            "unfounded": [_not_shown(thing) for thing in proof.unfounded],
         },
     }
 
@@ -158,6 +182,11 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
         what = f"{clause} {CLAUSES[clause].name}" if clause else "strengthening invariants"
         seconds = sum(o.seconds for o in outcomes)
         table.add_row(f"{sign} {what}", worst, _obligations(len(outcomes)), f"{seconds:.2f} s")
+    for name, mine in _by_system(proof).items():
+        worst = "proved" if all(a.verdict == "proved" for a in mine) else "unknown"
+        sign, what = "✓" if worst == "proved" else "?", f"the clauses of the {name} are complete"
+        seconds = sum(a.seconds for a in mine)
+        table.add_row(f"{sign} {what}", worst, f"{len(mine)} questions", f"{seconds:.2f} s")
     out.print(table)
     if verbose:
         for o in proof.outcomes:
@@ -169,12 +198,32 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
                 out.print(line)
         elif outcome.verdict == "unknown":
             out.print(f"? {outcome.obligation.label}: neither proved nor refuted")
+    for answer in proof.undetermined:
+        _print_lines(answer_story(answer))
     for name in proof.unreachable:
         out.print(f"? vacuous: no reachable state in which {name}")
     for lemma in proof.false_lemmas:
         out.print(f"? wrong lemma about finite sets: {formula(lemma)}")
+    for thing in proof.unfounded:
+        out.print(f"? taken for granted: {_not_shown(thing)}")
     out.print()
     out.print(_summary(proof))
+
+
+def _not_shown(thing: Unfounded) -> str:
+    return f"{thing.where}: {formula(thing.about)} {thing.says}"
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        out.print(line)
+
+
+def _by_system(proof: Proof) -> dict[str, list[Answer]]:
+    found: dict[str, list[Answer]] = {}
+    for answer in proof.answers:
+        found.setdefault(answer.question.system.name.replace("_", "-"), []).append(answer)
+    return found
 
 
 def _by_clause(proof: Proof) -> dict[str | None, list[Outcome]]:
@@ -193,6 +242,9 @@ def _summary(proof: Proof) -> str:
     count = len(proof.outcomes)
     reached = len(proof.witnesses) - len(proof.unreachable)
     checks = f"{reached} of {len(proof.witnesses)} vacuity checks reached"
+    if proof.answers:
+        known = len(proof.answers) - len(proof.undetermined)
+        checks = f"{known} of {len(proof.answers)} answers and states determined, {checks}"
     time = f"{proof.seconds:.1f} s, z3 {solver_version()}"
     match proof.verdict:
         case "proved":
@@ -204,6 +256,34 @@ def _summary(proof: Proof) -> str:
             wrong = sum(o.verdict == "refuted" for o in proof.outcomes)
             return f"REFUTED: {wrong} of {count} obligations have a counterexample ({time})"
     return f"UNKNOWN: nothing is claimed ({checks}; {time})"
+
+
+# --- complete ----------------------------------------------------------------------------------
+
+
+@cli.command("complete")
+@click.option("--verbose", "-v", is_flag=True, help="Print every question.")
+def complete_command(verbose: bool) -> None:
+    """Prove that the clauses leave one answer, and one state to be seen, to every call.
+
+    Any two designs that satisfy them then answer the same for ever. Where two answers are left,
+    both are printed: that is the clause that is missing.
+
+    Exit code: 0 complete, 1 not, 2 usage, 3 unknown.
+    """
+    systems = {k: s for k, s in enumerate(SPECIFIED.systems) if s.freedoms}
+    with _apology(UNKNOWN), _workers() as executor:
+        jobs = [executor.submit(_prove_complete, SPECIFIED.name, k) for k in systems]
+        proofs = [job.result() for job in jobs]
+    for system, proof in zip(systems.values(), proofs, strict=True):
+        if verbose:
+            for a in proof.answers:
+                out.print(f"  {a.verdict:8} {a.seconds:6.3f} s  {system.name}: {a.question.label}")
+        for answer in proof.undetermined:
+            _print_lines(answer_story(answer))
+        _print_lines(complete_summary(system, proof.answers))
+    verdicts = {a.verdict for proof in proofs for a in proof.answers}
+    sys.exit(REFUTED if "refuted" in verdicts else UNKNOWN if "unknown" in verdicts else PROVED)
 
 
 # --- refute ------------------------------------------------------------------------------------
@@ -331,6 +411,7 @@ def _recompute(name: str) -> list[str]:
     expected = variant.expected
     differences = [f"not reachable: {name}" for name in proof.unreachable]
     differences += [f"wrong lemma: {formula(lemma)}" for lemma in proof.false_lemmas]
+    differences += [f"taken for granted: {_not_shown(thing)}" for thing in proof.unfounded]
     differences += [f"unknown: {o.obligation.label}" for o in proof.undecided]
     if expected is None:
         if proof.verdict != "proved":
@@ -500,7 +581,7 @@ def mutants_command(bound: int, size: tuple[int, int, int]) -> None:
     """
     from mmcache_vectors.manager import load
 
-    from ..generate.suite import survivors
+    from ..generate.mutants import survivors
 
     vectors = [load(path) for path in sorted((_vectors_package() / "vectors").glob("*.json"))]
     with _apology(UNKNOWN), _workers() as executor:

@@ -1,1 +1,1 @@
-"""The five readers of the term language: z3 without and with bounds, plain Python, compiled, text."""
+"""The five readers of the terms: z3 without bounds and within, plain Python, compiled, text."""

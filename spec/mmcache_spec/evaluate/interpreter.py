@@ -98,6 +98,12 @@ class Interpreter:
         """The value of a term without parameters in a state."""
         return self._value(term, _Scope(state, {}, {}, None), {})
 
+    def value(self, term: Term, step: Step) -> Value:
+        """The value of a term about a step: its arguments, its result, the states around it."""
+        return self._value(
+            term, _Scope(step.before, step.after, step.call.arguments, step.result), {}
+        )
+
     def breaks(self, step: Step) -> list[Property]:
         """The properties that this step, or the state after it, violates; a refused step, none."""
         if step.refused_by:

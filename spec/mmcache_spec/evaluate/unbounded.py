@@ -16,6 +16,7 @@ from typing import Any
 
 import z3
 
+from ..kernel.pointwise import pointwise
 from ..kernel.terms import (
     BOOL,
     INT,
@@ -28,10 +29,7 @@ from ..kernel.terms import (
     Sort,
     Symbol,
     Term,
-    all_of,
     alpha_form,
-    any_of,
-    ite,
     unnamed,
 )
 
@@ -133,7 +131,7 @@ class Unbounded:
                 assert isinstance(table.sort, MapSort)
                 return self._lookup(table.sort)(self._term(table, scope), self._term(key, scope))
             case Op(name="insert" | "remove" | "union" | "minus" | "empty" | "put"):
-                return self._lift(_pointwise(term), scope)
+                return self._lift(pointwise(term), scope)
             case Op(name=name, args=args):
                 return _OPERATORS[name](*(self._term(a, scope) for a in args))
         raise TypeError(f"no translation for {term!r}")
@@ -178,30 +176,6 @@ class Unbounded:
             maximum = z3.If(some, z3.And(attained, bound), lifted == 0)
             return z3.ForAll(free, maximum, patterns=[lifted]) if free else maximum
         return z3.ForAll([*free, *variables], cell == body, patterns=[cell])
-
-
-def _pointwise(term: Op) -> Binder:
-    """A set operation, or an update of a map, as the comprehension that it abbreviates."""
-    if isinstance(term.sort, MapSort):
-        table, key, value = term.args
-        k = Symbol(term.sort.key, "k", "bound")
-        return Binder(term.sort, "mapof", (k,), ite(k == key, value, table[k]))
-    assert isinstance(term.sort, SetSort)
-    x = tuple(Symbol(e, "x", "bound") for e in term.sort.elements)
-    match term.name, term.args:
-        case "empty", ():
-            body = any_of()
-        case "union", (one, two):
-            body = one.has(*x) | two.has(*x)
-        case "minus", (one, two):
-            body = one.has(*x) & ~two.has(*x)
-        case "insert", (one, *element):
-            body = one.has(*x) | all_of(*(a == b for a, b in zip(x, element, strict=True)))
-        case "remove", (one, *element):
-            body = one.has(*x) & ~all_of(*(a == b for a, b in zip(x, element, strict=True)))
-        case _:
-            raise TypeError(term.name)
-    return Binder(term.sort, "setof", x, body)
 
 
 _OPERATORS: dict[str, Callable[..., Z3]] = {

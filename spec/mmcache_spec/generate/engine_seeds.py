@@ -24,7 +24,7 @@ from ..kernel.terms import SetSort, Symbol, Term, all_of, empty, exists, paramet
 from ..model import engine as en
 from ..model.variants import VARIANTS
 from ..model.world import INPUT, REQUEST, hash_of, owner, scope, scopes_of
-from .suite import digest
+from .managers import digest
 
 __all__ = ["Seed", "find_seeds", "seed_data"]
 

@@ -30,7 +30,7 @@ from mmcache_vectors.manager import (
 
 from ..kernel.system import TransitionSystem
 from ..oracle import Replay
-from .suite import MANAGERS, digest, specified
+from .managers import MANAGERS, digest, specified
 
 __all__ = ["WALKS", "walks"]
 

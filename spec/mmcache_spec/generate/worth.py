@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-from mmcache_vectors.manager import Parameters, Vector
-from mmcache_vectors.manager import Step as VectorStep
+from mmcache_vectors.manager import Vector
 
 from ..evaluate.interpreter import Interpreter, Step
 from ..kernel.goals import Goal, pair_goals
 from ..kernel.mutants import Mutant, mutants
 from ..kernel.system import TransitionSystem
 from ..model.goals import ENCODER_DECODER_GOALS, LEDGER_COMBINATIONS, LEDGER_GOALS
-from ..oracle import Replay
+from ..oracle import Replay, answers_otherwise
 
-__all__ = ["answers_otherwise", "goals_of", "kills", "least_cover", "mutants_of", "reached"]
+__all__ = ["goals_of", "kills", "least_cover", "mutants_of", "reached"]
 
 
 def goals_of(system: TransitionSystem) -> tuple[Goal, ...]:
@@ -29,14 +28,6 @@ def goals_of(system: TransitionSystem) -> tuple[Goal, ...]:
 @cache
 def mutants_of(system: TransitionSystem) -> tuple[Mutant, ...]:
     return tuple(mutants(system))
-
-
-def answers_otherwise(
-    system: TransitionSystem, parameters: Parameters, steps: Iterable[VectorStep]
-) -> bool:
-    """Whether the system, asked the same, answers, shows or refuses something else."""
-    replay = Replay(system, parameters)
-    return any(replay.answer(step.call) != step.expect for step in steps)
 
 
 def reached(system: TransitionSystem, vector: Vector) -> set[str]:

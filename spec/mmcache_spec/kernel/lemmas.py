@@ -3,17 +3,29 @@
 Each function is a schema: whatever terms it is given, the formula it returns is true of every
 finite set and every non-negative weight. A proof over unboundedly many hashes is handed instances
 of these schemas and nothing else about sums, so a wrong instance can make a proof fail but not
-succeed. Nothing but these functions can make a `Lemma`. Each instance that a proof uses is checked
-on all small sets besides.
+succeed. Each schema is proved in Coq, in the words that its own code gives (spec/lemmas). The
+annotation of an argument says what it stands for there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import wraps
-from typing import ParamSpec
 
+from .schemas import (
+    Element,
+    Elements,
+    Fact,
+    Family,
+    Key,
+    KeyFunction,
+    Lemma,
+    Members,
+    Predicate,
+    Property,
+    Schema,
+    Sorts,
+    Weight,
+)
 from .terms import (
     BOOL,
     FALSE,
@@ -37,6 +49,7 @@ __all__ = [
     "disjoint_union",
     "emptiness",
     "for_every",
+    "has_earliest",
     "has_first",
     "has_greatest",
     "has_least",
@@ -44,117 +57,101 @@ __all__ = [
     "measure_instances",
     "monotone",
     "non_negative",
+    "nothing",
     "removal",
     "subtraction",
     "union_bound",
 ]
 
 
-_SCHEMA = object()
-
-
-@dataclass(frozen=True, eq=False)
-class Lemma:
-    """An instance of a schema of this module, which alone can make one."""
-
-    formula: Term
-    made_by: object = None
-
-    def __post_init__(self) -> None:
-        if self.made_by is not _SCHEMA:
-            raise TypeError("a lemma is made by a schema of kernel.lemmas, not of any formula")
-
-
-P = ParamSpec("P")
-
-
-def _schema(build: Callable[P, Term]) -> Callable[P, Lemma]:
-    @wraps(build)
-    def instance(*args: P.args, **kwargs: P.kwargs) -> Lemma:
-        return Lemma(build(*args, **kwargs), _SCHEMA)
-
-    return instance
-
-
 def for_every(*arguments: Sort | Callable[..., Lemma]) -> Lemma:
     """The same schema instance for all values of some variables."""
     *sorts, build = arguments
-    assert callable(build)
-    names = build.__code__.co_varnames
-    variables = tuple(
-        Symbol(sort, name, "bound")
-        for name, sort in zip(names, sorts, strict=False)
-        if isinstance(sort, Sort)
-    )
-    return Lemma(Binder(BOOL, "forall", variables, build(*variables).formula), _SCHEMA)
+    return _for_every(tuple(sorts), build)  # type: ignore[arg-type]
 
 
-@_schema
-def non_negative(members: Term, weight: Function) -> Term:
+@Schema
+def _for_every(sorts: Sorts, lemma: Family) -> Term:
+    names = lemma.__code__.co_varnames
+    names = names if len(names) >= len(sorts) else tuple(f"x{k}" for k in range(len(sorts)))
+    variables = tuple(Symbol(sort, name, "bound") for name, sort in zip(names, sorts, strict=False))
+    return Binder(BOOL, "forall", variables, lemma(*variables).formula)
+
+
+@Schema
+def non_negative(members: Members, weight: Weight) -> Term:
     return total(members, weight) >= 0
 
 
-@_schema
-def emptiness(members: Term, weight: Function) -> Term:
+@Schema
+def emptiness(members: Members, weight: Weight) -> Term:
     return members.is_empty().implies(total(members, weight) == 0)
 
 
-@_schema
-def insertion(members: Term, x: Term, weight: Function) -> Term:
+@Schema
+def insertion(members: Members, x: Element, weight: Weight) -> Term:
     gain = ite(members.has(x), 0, weight(x))
     return total(members.insert(x), weight) == total(members, weight) + gain
 
 
-@_schema
-def removal(members: Term, x: Term, weight: Function) -> Term:
+@Schema
+def removal(members: Members, x: Element, weight: Weight) -> Term:
     loss = ite(members.has(x), weight(x), 0)
     return total(members.remove(x), weight) == total(members, weight) - loss
 
 
-@_schema
-def subtraction(members: Term, part: Term, weight: Function) -> Term:
+@Schema
+def subtraction(members: Members, part: Members, weight: Weight) -> Term:
     rest = total(members, weight) - total(part, weight)
     return part.subset_of(members).implies(total(members.minus(part), weight) == rest)
 
 
-@_schema
-def disjoint_union(one: Term, two: Term, weight: Function) -> Term:
+@Schema
+def disjoint_union(one: Members, two: Members, weight: Weight) -> Term:
     (sort,) = one.sort.elements if isinstance(one.sort, SetSort) else ()
     disjoint = forall(sort, lambda x: (one.has(x) & two.has(x)).implies(FALSE))
     both = total(one, weight) + total(two, weight)
     return disjoint.implies(total(one.union(two), weight) == both)
 
 
-@_schema
-def union_bound(one: Term, two: Term, weight: Function) -> Term:
+@Schema
+def union_bound(one: Members, two: Members, weight: Weight) -> Term:
     both = total(one, weight) + total(two, weight)
     return total(one.union(two), weight) <= both
 
 
-@_schema
-def monotone(part: Term, whole: Term, weight: Function) -> Term:
+@Schema
+def monotone(part: Members, whole: Members, weight: Weight) -> Term:
     return part.subset_of(whole).implies(total(part, weight) <= total(whole, weight))
 
 
-Fact = Callable[[Term], Lemma]
+@Schema
+def nothing(x: Element) -> Term:
+    """What there is to say of an element where no fact is wanted."""
+    return TRUE
 
 
-def _nothing(x: Term) -> Lemma:
-    return Lemma(TRUE, _SCHEMA)
-
-
-@_schema
-def has_first(sort: Sort, where: Callable[[Term], Term], key: Function) -> Term:
+@Schema
+def has_first(sort: Elements, where: Predicate, key: KeyFunction) -> Term:
     """`has_least`, of the elements that satisfy a predicate, by a function of the world."""
+    return _first(sort, where, key)
 
+
+@Schema
+def has_earliest(sort: Elements, where: Property, key: Weight) -> Term:
+    """The same of elements that may be infinitely many, by a key that is not negative."""
+    return _first(sort, where, key)
+
+
+def _first(sort: Sort, where: Callable[[Term], Term], key: Function) -> Term:
     def first(x: Term) -> Term:
         return where(x) & forall(sort, lambda y: where(y).implies(key(x) <= key(y)))
 
     return exists(sort, lambda x: where(x)).implies(exists(sort, first))
 
 
-@_schema
-def has_least(members: Term, key: Term, fact: Fact = _nothing) -> Term:
+@Schema
+def has_least(members: Members, key: Key, fact: Fact = nothing) -> Term:
     """A set with an element has one with the least key; and that one, like any, has `fact`.
 
     The fact spares the solver the search for a place to use it.
@@ -162,8 +159,8 @@ def has_least(members: Term, key: Term, fact: Fact = _nothing) -> Term:
     return _extreme(members, lambda x, y: key[x] <= key[y], fact)
 
 
-@_schema
-def has_greatest(members: Term, key: Term, fact: Fact = _nothing) -> Term:
+@Schema
+def has_greatest(members: Members, key: Key, fact: Fact = nothing) -> Term:
     return _extreme(members, lambda x, y: key[y] <= key[x], fact)
 
 

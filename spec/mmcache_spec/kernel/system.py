@@ -1,18 +1,19 @@
-"""Transition systems: state variables, actions, properties. Declarations only."""
+"""Transition systems: state variables, actions, properties, and what an observer records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from .lemmas import Lemma
-from .terms import Function, Symbol, Term, all_of, subterms
+from .schemas import Lemma, lemma_of
+from .terms import Function, Symbol, Term, all_of, replaced, subterms
 
 __all__ = [
     "Action",
     "ActionProperty",
     "Axiom",
     "Invariant",
+    "Monitor",
     "Property",
     "Scope",
     "TransitionSystem",
@@ -45,6 +46,9 @@ class Action:
             for symbol in subterms(term):
                 if isinstance(symbol, Symbol) and symbol.role in ("next", "result"):
                     raise ValueError(f"{self.name}: speaks of {symbol.name} after the action")
+        for given in self.lemmas.values():
+            for thing in given:
+                lemma_of(thing)
 
     @property
     def modifies(self) -> frozenset[str]:
@@ -57,6 +61,42 @@ class Action:
     @property
     def enabled(self) -> Term:
         return all_of(*self.guard.values())
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """One line of the record that an observer of the calls keeps.
+
+    A ghost variable with its first value and, by the name of the action, its next value after a
+    call. It is declared once for a protocol, beside the actions; the system composes it with every
+    design, and no design can write or read it. Without an update for an action it keeps its value.
+
+    An update speaks of the record before the call, of the parameters and the answer (`result`),
+    and of what the observer sees: the variables that the system declares observable, before the
+    call, and after it (`next`). How a design comes to what is seen is none of its business.
+    """
+
+    variable: Symbol
+    init: Term
+    updates: Mapping[str, Term] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        name = self.variable.name
+        if self.variable.role != "ghost":
+            raise ValueError(f"the monitor {name} is a {self.variable.role}, not a ghost variable")
+        for value in (self.init, *self.updates.values()):
+            self.variable.becomes(value)
+
+    def is_seen_by(self, observed: frozenset[str]) -> None:
+        """Raise `ValueError` where an update speaks of what an observer cannot see."""
+        for action, value in self.updates.items():
+            read = (t for t in subterms(value) if isinstance(t, Symbol))
+            for name in (s.name for s in read if s.role in ("state", "next")):
+                if name not in observed:
+                    raise ValueError(
+                        f"the monitor {self.variable.name} reads {name} at {action}, "
+                        "which no observer sees"
+                    )
 
 
 @dataclass(frozen=True)
@@ -77,6 +117,10 @@ class Invariant:
     """The id of the clause that it states; None for a strengthening invariant."""
     lemmas: tuple[Lemma, ...] = ()
     """Facts about finite sets that its proofs may use, of the state in question."""
+
+    def __post_init__(self) -> None:
+        for thing in self.lemmas:
+            lemma_of(thing)
 
 
 @dataclass(frozen=True)
@@ -117,7 +161,13 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class TransitionSystem:
-    """State variables, an initial condition, actions, and what is claimed of them."""
+    """State variables, an initial condition, actions, and what is claimed of them.
+
+    The record of the `monitors` is part of every system that is made: its variables join
+    `variables`, its first values `init`, and its updates the effect of each action, in the place
+    of whatever the action says of these variables. So it is right in every design and mutant,
+    however it was made of another.
+    """
 
     name: str
     variables: tuple[Symbol, ...]
@@ -130,8 +180,20 @@ class TransitionSystem:
     action_properties: tuple[ActionProperty, ...]
     pass_start: Term
     """What is true, besides the invariants, when a scheduling pass begins."""
+    monitors: tuple[Monitor, ...] = ()
+    observables: Mapping[str, Term] = field(default_factory=dict)
+    """What an observer sees of a state, by name: terms over the state."""
+    freedoms: Mapping[str, str] = field(default_factory=dict)
+    """What the clauses leave free on purpose, by name, in words. Where there are any, everything
+    else is claimed to be determined: see `checks.complete`."""
+    uniqueness: Mapping[str, tuple[Lemma, ...]] = field(default_factory=dict)
+    """Facts about finite sets, by action, for the proof that there is one answer and one state."""
 
     def __post_init__(self) -> None:
+        for given in self.uniqueness.values():
+            for thing in given:
+                lemma_of(thing)
+        self._keep_the_record()
         declared = {v.name for v in self.variables}
         if {v.name for v, _ in self.init} != declared:
             raise ValueError(f"{self.name}: the initial condition must give every variable a value")
@@ -143,6 +205,60 @@ class TransitionSystem:
                 )
         for prop in self.action_properties:
             self.action(prop.action)
+
+    @property
+    def observed(self) -> frozenset[str]:
+        """The names of the variables that are observable as they are."""
+        seen = self.observables.values()
+        return frozenset(term.name for term in seen if isinstance(term, Symbol))
+
+    def _keep_the_record(self) -> None:
+        """Compose the monitors with what the design says, in place of what it says of them."""
+        monitored = {m.variable.name for m in self.monitors}
+        own = tuple(v for v in self.variables if v.name not in monitored)
+        if strangers := sorted(v.name for v in own if v.role == "ghost"):
+            raise ValueError(f"{self.name}: {strangers} are ghosts, and no monitor says of what")
+        for monitor in self.monitors:
+            monitor.is_seen_by(self.observed)
+        init = (line for line in self.init if line[0].name not in monitored)
+        composed = {
+            "variables": (*own, *(m.variable for m in self.monitors)),
+            "init": (*init, *((m.variable, m.init) for m in self.monitors)),
+            "actions": tuple(self._recorded(a, {v.name: v for v in own}) for a in self.actions),
+        }
+        for name, value in composed.items():
+            object.__setattr__(self, name, value)
+
+    def _recorded(self, action: Action, own: Mapping[str, Symbol]) -> Action:
+        """The action as the design has it, and what the observer notes down of it."""
+        monitored = {m.variable.name for m in self.monitors}
+        effect = tuple(line for line in action.effect if line[0].name not in monitored)
+        self._check_blindness(action, effect)
+        after: dict[str, Term] = {**own, **{v.name: value for v, value in effect}}
+
+        def happened(symbol: Symbol) -> Term | None:
+            if symbol.role == "next":
+                return after[symbol.name]
+            if symbol.role == "result":
+                if action.returns is None or action.returns.sort != symbol.sort:
+                    raise ValueError(f"{self.name}.{action.name} returns no {symbol.sort}")
+                return action.returns
+            return None
+
+        record = tuple(
+            (m.variable, replaced(m.updates[action.name], happened))
+            for m in self.monitors
+            if action.name in m.updates
+        )
+        return replace(action, effect=(*effect, *record)) if self.monitors else action
+
+    def _check_blindness(self, action: Action, effect: tuple[tuple[Symbol, Term], ...]) -> None:
+        """What a design does and answers rests on its own state, not on the record."""
+        answer = () if action.returns is None else (action.returns,)
+        for term in (*answer, *(value for _, value in effect)):
+            for symbol in subterms(term):
+                if isinstance(symbol, Symbol) and symbol.role == "ghost":
+                    raise ValueError(f"{self.name}.{action.name} reads the record {symbol.name}")
 
     def _check_names(self) -> None:
         """Solvers know symbols by name: no two may share one."""

@@ -9,7 +9,7 @@ vectors and logs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Literal as OneOf
 
@@ -27,6 +27,7 @@ __all__ = [
     "Sort",
     "Symbol",
     "Term",
+    "after",
     "all_of",
     "alpha_form",
     "any_of",
@@ -41,7 +42,9 @@ __all__ = [
     "named",
     "number",
     "parameter",
+    "replaced",
     "result",
+    "same_value",
     "setof",
     "state",
     "subterms",
@@ -296,7 +299,7 @@ def parameter(name: str, sort: Sort) -> Symbol:
 
 
 def state(name: str, sort: Sort, *, ghost: bool = False) -> Symbol:
-    """A state variable; a ghost variable records history and no implementation has it."""
+    """A state variable; a ghost is one of an observer's record: see `kernel.system.Monitor`."""
     return Symbol(sort, name, "ghost" if ghost else "state")
 
 
@@ -369,6 +372,41 @@ def largest(sort: Sort, where: Callable[[Term], Term], value: Callable[[Term], T
     """The greatest `value(x)` over the finitely many x with `where(x)`; 0 where there is none."""
     variables, build = _bind((sort, where))
     return Binder(INT, "largest", variables, build(*variables), value(*variables))
+
+
+def replaced(term: Term, find: Callable[[Symbol], Term | None]) -> Term:
+    """The term with some symbols replaced: those for which `find` gives another term.
+
+    What is not replaced stays the same object, and so do the names that terms are shown by.
+    """
+    match term:
+        case Symbol():
+            other = find(term)
+            return term if other is None else other
+        case Op():
+            args = tuple(replaced(a, find) for a in term.args)
+            same = all(a is b for a, b in zip(args, term.args, strict=True))
+            return term if same else replace(term, args=args)
+        case Binder():
+            body = replaced(term.body, find)
+            value = None if term.value is None else replaced(term.value, find)
+            same = body is term.body and value is term.value
+            return term if same else replace(term, body=body, value=value)
+    return term
+
+
+def after(term: Term) -> Term:
+    """The same of the state after the action."""
+    return replaced(term, lambda s: s.next if s.role in ("state", "ghost") else None)
+
+
+def same_value(one: Term, two: Term) -> Term:
+    """Equality of two terms of one sort; of sets and maps, written out element by element."""
+    if isinstance(one.sort, SetSort):
+        return one.same_elements(two)
+    if isinstance(one.sort, MapSort):
+        return forall(one.sort.key, lambda k: one[k] == two[k])
+    return one == two
 
 
 def unnamed(term: Term) -> Term:

@@ -10,7 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..kernel.system import Action, ActionProperty, Axiom, Invariant, TransitionSystem
+from ..kernel.lemmas import monotone
+from ..kernel.system import (
+    Action,
+    ActionProperty,
+    Axiom,
+    Invariant,
+    Monitor,
+    TransitionSystem,
+)
 from ..kernel.terms import (
     BOOL,
     FALSE,
@@ -18,6 +26,7 @@ from ..kernel.terms import (
     TRUE,
     SetSort,
     Term,
+    after,
     all_of,
     empty,
     exists,
@@ -27,6 +36,7 @@ from ..kernel.terms import (
     named,
     parameter,
     result,
+    same_value,
     setof,
     state,
     total,
@@ -52,28 +62,31 @@ allocated = state("allocated", SetSort.of(HASH))
 to_free = state("to_free", SetSort.of(HASH))
 """Allocated before the last report: the worker drops them at the next one."""
 
+# What an observer of the calls notes down; see RECORD.
+needed = state("needed", SetSort.of(INPUT), ghost=True)
+"""The inputs that were allocated and not released since."""
 this_pass = state("this_pass", SetSort.of(HASH), ghost=True)
+"""The hashes that were allocated since the last report."""
 last_pass = state("last_pass", SetSort.of(HASH), ghost=True)
+"""The hashes that were allocated between the last two reports."""
 
-STATE = (outstanding, free_slots, allocated, to_free, this_pass, last_pass)
+STATE = (outstanding, free_slots, allocated, to_free)
 
 INIT = (
     outstanding.becomes(empty(INPUT)),
     free_slots.becomes(capacity),
     allocated.becomes(empty(HASH)),
     to_free.becomes(empty(HASH)),
-    this_pass.becomes(empty(HASH)),
-    last_pass.becomes(empty(HASH)),
 )
 
 
+OBSERVABLES: dict[str, Term] = {"charged": outstanding, "free_slots": free_slots}
+"""What can be seen of the ledger."""
+
+
 def unchanged() -> Term:
-    same = all_of(
-        outstanding.next.same_elements(outstanding),
-        free_slots.next == free_slots,
-        allocated.next.same_elements(allocated),
-        to_free.next.same_elements(to_free),
-    )
+    """Nothing that can be seen of the ledger has changed."""
+    same = all_of(*(same_value(after(term), term) for term in OBSERVABLES.values()))
     return named("unchanged", same)
 
 
@@ -117,7 +130,6 @@ def allocate() -> Action:
             outstanding.becomes(outstanding.insert(i)),
             free_slots.becomes(free_slots - embeds(i)),
             allocated.becomes(allocated.insert(hash_of(i))),
-            this_pass.becomes(this_pass.insert(hash_of(i))),
         ),
     )
 
@@ -134,8 +146,12 @@ def free_encoder_input(design: EncoderDecoderDesign) -> Action:
     )
 
 
+def _of_the_request(inputs: Term) -> Term:
+    return setof(INPUT, lambda j: inputs.has(j) & (owner(j) == r))
+
+
 def free(design: EncoderDecoderDesign) -> Action:
-    mine = setof(INPUT, lambda j: outstanding.has(j) & (owner(j) == r))
+    mine = _of_the_request(outstanding)
     credited = mine
     if design.credit == "repeated":
         credited = setof(INPUT, lambda j: owner(j) == r)
@@ -146,6 +162,12 @@ def free(design: EncoderDecoderDesign) -> Action:
             outstanding.becomes(outstanding.minus(mine)),
             free_slots.becomes(free_slots + total(credited, embeds)),
         ),
+        lemmas={
+            "credit_once": (
+                monotone(mine, _of_the_request(needed), embeds),
+                monotone(_of_the_request(needed), mine, embeds),
+            )
+        },
     )
 
 
@@ -157,8 +179,6 @@ def get_freed_mm_hashes(design: EncoderDecoderDesign) -> Action:
         effect=(
             to_free.becomes(empty(HASH) if at_once else allocated),
             allocated.becomes(empty(HASH)),
-            last_pass.becomes(this_pass),
-            this_pass.becomes(empty(HASH)),
         ),
         returns=allocated if at_once else to_free,
     )
@@ -168,14 +188,44 @@ def reset() -> Action:
     return Action("reset", effect=INIT)
 
 
+# --- the record ---------------------------------------------------------------------------------
+
+RECORD = (
+    Monitor(
+        needed,
+        empty(INPUT),
+        {
+            "allocate": needed.insert(i),
+            "free_encoder_input": needed.remove(i),
+            "free": needed.minus(_of_the_request(needed)),
+            "reset": empty(INPUT),
+        },
+    ),
+    Monitor(
+        this_pass,
+        empty(HASH),
+        {
+            "allocate": this_pass.insert(hash_of(i)),
+            "get_freed_mm_hashes": empty(HASH),
+            "reset": empty(HASH),
+        },
+    ),
+    Monitor(
+        last_pass,
+        empty(HASH),
+        {"get_freed_mm_hashes": this_pass, "reset": empty(HASH)},
+    ),
+)
+
 # --- the claims --------------------------------------------------------------------------------
 
 INVARIANTS = (
     Invariant(
         "credit_once",
-        (free_slots == capacity - total(outstanding, embeds)) & (free_slots >= 0),
+        (free_slots == capacity - total(needed, embeds)) & (free_slots >= 0),
         "E1",
     ),
+    Invariant("charged_while_needed", outstanding.same_elements(needed), "E3"),
     Invariant("allocated_is_what_this_pass_allocated", allocated.same_elements(this_pass)),
     Invariant("to_free_is_what_the_last_pass_allocated", to_free.same_elements(last_pass)),
 )
@@ -198,26 +248,24 @@ CALL_CLAIMS = (
         ),
         "L7",
     ),
-    ActionProperty("credit_once", "free_encoder_input", outstanding.has(i) | unchanged(), "E1"),
+    ActionProperty("credit_once", "free_encoder_input", needed.has(i) | unchanged(), "E1"),
     ActionProperty(
         "credit_once",
         "free",
-        exists(INPUT, lambda j: outstanding.has(j) & (owner(j) == r)) | unchanged(),
+        exists(INPUT, lambda j: needed.has(j) & (owner(j) == r)) | unchanged(),
         "E1",
     ),
     ActionProperty(
         "reset_is_initial",
         "reset",
-        all_of(
-            outstanding.next.is_empty(),
-            free_slots.next == capacity,
-            allocated.next.is_empty(),
-            to_free.next.is_empty(),
-        ),
+        outstanding.next.is_empty() & (free_slots.next == capacity),
         "L10",
     ),
     ActionProperty("hit_is_exact", "check_and_update_cache", ~result(BOOL) & unchanged(), "L11"),
 )
+
+
+FREEDOMS = {"outside the duties": "what a call does whose guards do not hold"}
 
 
 def encoder_decoder(design: EncoderDecoderDesign = EncoderDecoderDesign()) -> TransitionSystem:
@@ -241,4 +289,7 @@ def encoder_decoder(design: EncoderDecoderDesign = EncoderDecoderDesign()) -> Tr
         invariants=INVARIANTS,
         action_properties=CALL_CLAIMS,
         pass_start=allocated.is_empty() & this_pass.is_empty(),
+        monitors=RECORD,
+        observables=OBSERVABLES,
+        freedoms=FREEDOMS,
     )

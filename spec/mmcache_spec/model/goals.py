@@ -114,7 +114,7 @@ LEDGER_GOALS = (
         "the oldest of two is evicted",
         "can_allocate",
         all_of(~gone.is_empty(), _two_in(lg.freeable), ~lg.freeable.next.is_empty()),
-        about=("L6",),
+        about=("L6", "L15"),
     ),
     Goal("two are evicted for one", "can_allocate", _two_in(gone), about=("L6",)),
     Goal("three are evicted for one", "can_allocate", _three_in(gone), about=("L6",)),
@@ -134,7 +134,7 @@ LEDGER_GOALS = (
         "one is evicted while another is referenced",
         "can_allocate",
         all_of(~gone.is_empty(), exists(HASH, REQUEST, lambda k, q: lg.references.has(k, q))),
-        about=("L6",),
+        about=("L6", "L14"),
     ),
     Goal(
         "the oldest is evicted although a smaller one would do",
@@ -155,7 +155,7 @@ LEDGER_GOALS = (
         "a hash that was evicted in this pass is allocated",
         "allocate",
         lg.freed.has(h),
-        about=("L1",),
+        about=("L1", "L16"),
     ),
     Goal("exact room", "allocate", (size(h) == lg.free_slots) & (size(h) > 1), about=("L3",)),
     Goal(
@@ -187,7 +187,7 @@ LEDGER_GOALS = (
                 lambda j: all_of(owner(j) == owner(i), hash_of(j) == h, ~(j == i)),
             ),
         ),
-        about=("L8", "L5"),
+        about=("L8", "L5", "L12"),
     ),
     Goal(
         "an input is freed that was never held",
@@ -221,7 +221,7 @@ LEDGER_GOALS = (
         "a request is freed while another keeps its hash",
         "free",
         exists(HASH, lambda k: lg.references.has(k, r) & _shared(k)),
-        about=("L5",),
+        about=("L5", "L13"),
     ),
     Goal("the report names one hash", "get_freed_mm_hashes", ~told.is_empty(), about=("L2",)),
     Goal("the report names two hashes", "get_freed_mm_hashes", _two_in(told), about=("L2",)),
@@ -273,7 +273,7 @@ ENCODER_DECODER_GOALS = (
         "an input is freed that is not charged",
         "free_encoder_input",
         ~ed.outstanding.has(i) & ~ed.outstanding.is_empty(),
-        about=("E1",),
+        about=("E1", "E3"),
     ),
     Goal(
         "an input is freed again",

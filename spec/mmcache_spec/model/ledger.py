@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..kernel.lemmas import for_every, has_greatest, has_least, monotone
-from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
+from ..kernel.system import Action, ActionProperty, Invariant, Monitor, TransitionSystem
 from ..kernel.terms import (
     BOOL,
     INT,
@@ -21,6 +21,7 @@ from ..kernel.terms import (
     SetSort,
     Symbol,
     Term,
+    after,
     all_of,
     empty,
     exists,
@@ -32,6 +33,7 @@ from ..kernel.terms import (
     number,
     parameter,
     result,
+    same_value,
     setof,
     state,
     total,
@@ -54,8 +56,17 @@ freed = state("freed", SetSort.of(HASH))
 free_slots = state("free_slots", INT)
 freeable_slots = state("freeable_slots", INT)
 
+# What an observer of the calls notes down; see RECORD.
+needed = state("needed", SetSort.of(INPUT), ghost=True)
+"""The positions that were allocated or hit, and not released since."""
+ended = state("ended", MapSort.of(HASH, INT), ghost=True)
+"""When a hash was needed for the last time: the order in which hashes may be evicted."""
+now = state("now", INT, ghost=True)
+"""The time of the observer, who counts the positions that could have been released."""
+stored = state("stored", SetSort.of(HASH), ghost=True)
+"""The hashes that were allocated, and not seen to be evicted since."""
 evicted = state("evicted", SetSort.of(HASH), ghost=True)
-"""The hashes that were really evicted since the last report."""
+"""The hashes that were seen to be evicted since the last report."""
 worker = state("worker", SetSort.of(HASH), ghost=True)
 """What an obedient worker holds: it encodes what is allocated and drops what is reported."""
 
@@ -69,8 +80,6 @@ STATE = (
     freed,
     free_slots,
     freeable_slots,
-    evicted,
-    worker,
 )
 
 INIT = (
@@ -83,23 +92,26 @@ INIT = (
     freed.becomes(empty(HASH)),
     free_slots.becomes(capacity),
     freeable_slots.becomes(capacity),
-    evicted.becomes(empty(HASH)),
-    worker.becomes(empty(HASH)),
 )
 
 
+OBSERVABLES: dict[str, Term] = {
+    "cached": cached,
+    "references": references,
+    "held": held,
+    "freeable": freeable,
+    "older": setof(
+        HASH, HASH, lambda g, k: all_of(freeable.has(g), freeable.has(k), since[g] < since[k])
+    ),
+    "free_slots": free_slots,
+    "freeable_slots": freeable_slots,
+}
+"""What can be seen of a ledger. Of time, only the order in which the freeable hashes came."""
+
+
 def unchanged() -> Term:
-    """The call left the ledger as it was (its clock may tick: only the order is the ledger's)."""
-    same = all_of(
-        cached.next.same_elements(cached),
-        references.next.same_elements(references),
-        held.next.same_elements(held),
-        freeable.next.same_elements(freeable),
-        forall(HASH, lambda h: freeable.has(h).implies(since.next[h] == since[h])),
-        freed.next.same_elements(freed),
-        free_slots.next == free_slots,
-        freeable_slots.next == freeable_slots,
-    )
+    """Nothing that can be seen of the ledger has changed."""
+    same = all_of(*(same_value(after(term), term) for term in OBSERVABLES.values()))
     return named("unchanged", same)
 
 
@@ -145,11 +157,11 @@ def check_and_update_cache(hit: Term = resident) -> Action:
     )
 
 
-def can_allocate(design: LedgerDesign, pending: Term = pending) -> Action:
+def can_allocate(design: LedgerDesign, pending: Term = pending, age: Symbol = ended) -> Action:
     """Admission; makes room by evicting, oldest first, and no more than it must.
 
     The caller asks only after `check_and_update_cache` has missed. `pending` is what this pass has
-    been promised already.
+    been promised already; `age` the map that L6 speaks of, `ended` where nothing is said.
     """
     need = size(h) + pending
     admitted = named("admitted", all_of(size(h) <= budget, need <= freeable_slots))
@@ -186,12 +198,12 @@ def can_allocate(design: LedgerDesign, pending: Term = pending) -> Action:
             freeable.becomes(freeable.minus(gone)),
             freed.becomes(freed.union(gone)),
             free_slots.becomes(free_slots + total(gone, size)),
-            evicted.becomes(evicted.union(gone)),
         ),
         returns=admitted,
         lemmas={
             "eviction_is_oldest_first_and_minimal": (
                 for_every(HASH, HASH, lambda k, g: monotone(ahead_of(g), ahead_of(k), size)),
+                for_every(HASH, lambda k: monotone(older_than(k, age), ahead_of(k), size)),
             ),
             "eviction_never_runs_dry": (
                 monotone(freeable, gone, size),
@@ -215,7 +227,6 @@ def allocate() -> Action:
             held.becomes(held.insert(i)),
             free_slots.becomes(free_slots - size(h)),
             freeable_slots.becomes(freeable_slots - size(h)),
-            worker.becomes(worker.insert(h)),
         ),
     )
 
@@ -307,11 +318,7 @@ def get_freed_mm_hashes(design: LedgerDesign) -> Action:
     told = {"unfiltered": freed, "nothing": empty(HASH)}.get(design.report, freed.minus(cached))
     return Action(
         "get_freed_mm_hashes",
-        effect=(
-            freed.becomes(freed if design.report == "not_cleared" else empty(HASH)),
-            evicted.becomes(empty(HASH)),
-            worker.becomes(worker.minus(told)),
-        ),
+        effect=(freed.becomes(freed if design.report == "not_cleared" else empty(HASH)),),
         returns=told,
     )
 
@@ -321,6 +328,93 @@ def reset(design: LedgerDesign) -> Action:
     kept = (held.becomes(held),) if design.reset == "keeps_references" else ()
     emptied = tuple(line for line in INIT if line[0].name not in {v.name for v, _ in kept})
     return Action("reset", effect=(*emptied, *kept))
+
+
+# --- the record ---------------------------------------------------------------------------------
+
+told = result(SetSort.of(HASH))
+
+
+def evictions(admits: str, reports: str, resets: str) -> Monitor:
+    """What is owed to the worker, by the names of the actions that admit, report and reset."""
+    updates = {admits: evicted.union(cached.minus(cached.next))}
+    return Monitor(evicted, empty(HASH), {**updates, **dict.fromkeys((reports, resets), _NONE)})
+
+
+_NONE = empty(HASH)
+
+
+def _needs(j: Term, k: Term) -> Term:
+    return needed.has(j) & (hash_of(j) == k)
+
+
+def _ends_with_input(k: Term) -> Term:
+    """Releasing the input ends the last need of its hash."""
+    others = exists(INPUT, lambda j: _needs(j, k) & ~(j == i))
+    return all_of(needed.has(i), k == h, ~others)
+
+
+def _ends_with_request(k: Term) -> Term:
+    """Only positions of the request need the hash, and one does."""
+    mine = exists(INPUT, lambda j: _needs(j, k) & (owner(j) == r))
+    return mine & forall(INPUT, lambda j: _needs(j, k).implies(owner(j) == r))
+
+
+def _last_need(k: Term) -> Term:
+    return largest(INPUT, lambda j: _needs(j, k) & (owner(j) == r), position)
+
+
+NEVER = mapof(HASH, lambda h: number(0))
+
+RECORD = (
+    Monitor(
+        needed,
+        empty(INPUT),
+        {
+            "check_and_update_cache": ite(result(BOOL), needed.insert(i), needed),
+            "allocate": needed.insert(i),
+            "allocate_again": needed.insert(i),
+            "free_encoder_input": needed.remove(i),
+            "free": setof(INPUT, lambda j: needed.has(j) & ~(owner(j) == r)),
+            "reset": empty(INPUT),
+        },
+    ),
+    Monitor(
+        ended,
+        NEVER,
+        {
+            "free_encoder_input": mapof(HASH, lambda k: ite(_ends_with_input(k), now, ended[k])),
+            "free": mapof(
+                HASH, lambda k: ite(_ends_with_request(k), now + _last_need(k), ended[k])
+            ),
+            "reset": NEVER,
+        },
+    ),
+    Monitor(
+        now,
+        number(0),
+        {"free_encoder_input": now + 1, "free": now + inputs_of(r), "reset": number(0)},
+    ),
+    Monitor(
+        stored,
+        empty(HASH),
+        {
+            "can_allocate": stored.minus(cached.minus(cached.next)),
+            "allocate": stored.insert(h),
+            "reset": empty(HASH),
+        },
+    ),
+    evictions("can_allocate", "get_freed_mm_hashes", "reset"),
+    Monitor(
+        worker,
+        empty(HASH),
+        {
+            "allocate": worker.insert(h),
+            "get_freed_mm_hashes": worker.minus(told),
+            "reset": empty(HASH),
+        },
+    ),
+)
 
 
 # --- the claims --------------------------------------------------------------------------------
@@ -348,31 +442,52 @@ STATE_CLAIMS = (
     ),
     Invariant(
         "reference_until_last_occurrence",
-        forall(INPUT, lambda i: held.has(i).implies(references.has(hash_of(i), owner(i)))),
+        forall(INPUT, lambda i: needed.has(i).implies(references.has(hash_of(i), owner(i)))),
         "L8",
     ),
-)
-
-STRENGTHENING = (
+    Invariant("held_while_needed", held.same_elements(needed), "L12"),
     Invariant(
-        "only_cached_hashes_are_referenced",
-        forall(HASH, REQUEST, lambda h, r: references.has(h, r).implies(cached.has(h))),
-    ),
-    Invariant(
-        "a_reference_has_a_position",
+        "no_reference_without_need",
         forall(
             HASH,
             REQUEST,
             lambda h, r: references.has(h, r).implies(
-                exists(INPUT, lambda i: all_of(held.has(i), hash_of(i) == h, owner(i) == r))
+                exists(INPUT, lambda i: all_of(needed.has(i), hash_of(i) == h, owner(i) == r))
             ),
         ),
+        "L13",
     ),
+    Invariant(
+        "needed_is_cached",
+        forall(INPUT, lambda i: needed.has(i).implies(cached.has(hash_of(i)))),
+        "L14",
+    ),
+    Invariant(
+        "age_is_the_order_of_last_need",
+        forall(
+            HASH,
+            HASH,
+            lambda g, h: (freeable.has(g) & freeable.has(h)).implies(
+                (since[g] < since[h]).iff(ended[g] < ended[h])
+            ),
+        ),
+        "L15",
+    ),
+    Invariant("cached_from_allocation_to_eviction", cached.same_elements(stored), "L16"),
+)
+
+STRENGTHENING = (
     Invariant(
         "freeable_is_ordered_by_time",
         all_of(
             clock >= 0,
-            forall(HASH, lambda h: freeable.has(h).implies((since[h] >= 0) & (since[h] < clock))),
+            now >= 0,
+            forall(
+                HASH,
+                lambda h: freeable.has(h).implies(
+                    all_of(since[h] >= 0, since[h] < clock, ended[h] < now)
+                ),
+            ),
         ),
     ),
     Invariant(
@@ -387,22 +502,29 @@ STRENGTHENING = (
     ),
     Invariant("freed_is_what_was_evicted", freed.same_elements(evicted)),
     Invariant(
-        "an_obedient_worker_holds_the_cached_and_the_freed",
-        forall(HASH, lambda h: worker.has(h).iff(cached.has(h) | freed.has(h))),
+        "an_obedient_worker_holds_the_cached_and_the_evicted",
+        forall(HASH, lambda h: worker.has(h).iff(cached.has(h) | evicted.has(h))),
     ),
 )
 
 
-def _eviction(pending: Term) -> Term:
+def older_than(k: Term, age: Symbol = ended) -> Term:
+    """The freeable hashes that were needed for the last time before this one was."""
+    return setof(HASH, lambda x: freeable.has(x) & (age[x] < age[k]))
+
+
+seen_to_go = named("gone", cached.minus(cached.next))
+
+
+def _eviction(pending: Term, age: Symbol) -> Term:
     need = size(h) + pending
-    gone = named("gone", cached.minus(cached.next))
+    gone = seen_to_go
 
     def was_still_needed(k: Term) -> Term:
-        older = setof(HASH, lambda x: freeable.has(x) & (since[x] < since[k]))
-        return gone.has(k).implies(free_slots + total(older, size) < need)
+        return gone.has(k).implies(free_slots + total(older_than(k, age), size) < need)
 
     def stays_only_if_younger(k: Term, g: Term) -> Term:
-        return all_of(gone.has(k), freeable.has(g), ~gone.has(g)).implies(since[k] < since[g])
+        return all_of(gone.has(k), freeable.has(g), ~gone.has(g)).implies(age[k] < age[g])
 
     return all_of(
         gone.subset_of(freeable),
@@ -412,12 +534,9 @@ def _eviction(pending: Term) -> Term:
 
 
 def _initial_again() -> Term:
-    empties = (cached, references, held, freeable, freed)
+    empties = (cached, references, held, freeable)
     slots = (free_slots.next == capacity) & (freeable_slots.next == capacity)
     return all_of(*(v.next.is_empty() for v in empties), slots)
-
-
-told = result(SetSort.of(HASH))
 
 
 def report_claims(action: str) -> tuple[ActionProperty, ...]:
@@ -435,17 +554,19 @@ def report_claims(action: str) -> tuple[ActionProperty, ...]:
             all_of(
                 forall(HASH, lambda h: (evicted.has(h) & ~cached.has(h)).implies(told.has(h))),
                 told.subset_of(evicted),
-                freed.next.is_empty(),
             ),
             "L2",
         ),
     )
 
 
-def admission_claims(action: str, pending: Term = pending) -> tuple[ActionProperty, ...]:
+def admission_claims(
+    action: str, pending: Term = pending, age: Symbol = ended
+) -> tuple[ActionProperty, ...]:
     """L6 and L7, of the action that admits."""
+    eviction = _eviction(pending, age)
     return (
-        ActionProperty("eviction_is_oldest_first_and_minimal", action, _eviction(pending), "L6"),
+        ActionProperty("eviction_is_oldest_first_and_minimal", action, eviction, "L6"),
         ActionProperty(
             "eviction_never_runs_dry",
             action,
@@ -482,18 +603,29 @@ CALL_CLAIMS = (
     ActionProperty(
         "release_is_idempotent",
         "free_encoder_input",
-        held.has(i) | unchanged(),
+        needed.has(i) | unchanged(),
         "L9",
     ),
     ActionProperty(
         "release_is_idempotent",
         "free",
-        exists(INPUT, lambda j: held.has(j) & (owner(j) == r)) | unchanged(),
+        exists(INPUT, lambda j: needed.has(j) & (owner(j) == r)) | unchanged(),
         "L9",
     ),
     *reset_claims("reset"),
     *hit_claims("check_and_update_cache"),
 )
+
+
+FREEDOMS = {
+    "representation of time": "only the order in which freeable hashes came can be seen",
+    "outside the duties": "what a call does whose guards do not hold",
+}
+
+UNIQUENESS = {
+    "can_allocate": (for_every(HASH, lambda k: monotone(seen_to_go, older_than(k), size)),),
+}
+"""Whatever is evicted, all of it older than `k`, is no more than everything that is older."""
 
 
 def ledger(design: LedgerDesign = LedgerDesign()) -> TransitionSystem:
@@ -518,4 +650,8 @@ def ledger(design: LedgerDesign = LedgerDesign()) -> TransitionSystem:
         invariants=(*STATE_CLAIMS, *STRENGTHENING),
         action_properties=CALL_CLAIMS,
         pass_start=freed.is_empty() & evicted.is_empty(),
+        monitors=RECORD,
+        observables=OBSERVABLES,
+        freedoms=FREEDOMS,
+        uniqueness=UNIQUENESS,
     )

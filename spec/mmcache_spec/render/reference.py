@@ -109,8 +109,9 @@ def _abbreviations(names: dict[str, Term]) -> Iterator[str]:
 def _system(system: TransitionSystem) -> Iterator[str]:
     yield ""
     yield "State: " + ", ".join(
-        f"`{v.name}: {v.sort}`{' (ghost)' if v.role == 'ghost' else ''}" for v in system.variables
+        f"`{v.name}: {v.sort}`" for v in system.variables if v.role != "ghost"
     )
+    yield from _record(system)
     yield ""
     yield "### World"
     yield ""
@@ -141,6 +142,26 @@ def _system(system: TransitionSystem) -> Iterator[str]:
     yield "```"
 
 
+def _record(system: TransitionSystem) -> Iterator[str]:
+    if not system.monitors:
+        return
+    yield ""
+    yield "### The record"
+    yield ""
+    yield "What an observer of the calls notes down, whatever the design does: no action writes it,"
+    yield "and none reads it."
+    for monitor in system.monitors:
+        name = monitor.variable.name
+        yield ""
+        yield f"`{name}: {monitor.variable.sort}`"
+        yield ""
+        yield "```"
+        yield f"at the start: {formula(monitor.init)}"
+        for action, value in monitor.updates.items():
+            yield f"at {action}: {name}′ = {formula(value)}"
+        yield "```"
+
+
 def _action(action: Action) -> Iterator[str]:
     parameters = ", ".join(f"{p.name}: {p.sort}" for p in action.parameters)
     yield ""
@@ -151,10 +172,11 @@ def _action(action: Action) -> Iterator[str]:
         yield f"guard {name}: {formula(guard)}"
     if action.returns is not None:
         yield f"returns {formula(action.returns)}"
-    for variable, value in action.effect:
+    effect = [line for line in action.effect if line[0].role != "ghost"]
+    for variable, value in effect:
         yield f"{variable.name}′ = {formula(value)}"
     names: dict[str, Term] = {}
-    for _, value in action.effect:
+    for _, value in effect:
         names.update(names_in(value))
     yield from _abbreviations(names)
     yield "```"

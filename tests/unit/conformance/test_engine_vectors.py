@@ -22,7 +22,7 @@ from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferenceP
 from mmcache_conformance.engines.situations import reaches
 from mmcache_conformance.suites.load import ENGINES, MANAGERS, load_all, load_suite
 from mmcache_conformance.verdicts.run import exit_code, run_target
-from mmcache_spec.generate.suite import digest
+from mmcache_spec.generate.managers import digest
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_vectors.engine import (
     EngineVector,

@@ -9,7 +9,7 @@ import pytest
 from mmcache_conformance.exhaust.world import Scope, parameters_of_scope, specified
 from mmcache_spec.evaluate.compiled import CompiledSystem
 from mmcache_spec.evaluate.interpreter import Call, Interpreter
-from mmcache_spec.kernel.system import Action, TransitionSystem
+from mmcache_spec.kernel.system import Action, Monitor, TransitionSystem
 from mmcache_spec.kernel.terms import BOOL, FALSE, INT, SetSort, number, state
 from mmcache_spec.oracle import world_of
 
@@ -58,9 +58,20 @@ def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope):
 
 def test_a_call_that_reads_a_ghost_is_refused():
     seen, count = state("seen", BOOL, ghost=True), state("count", INT)
-    action = Action("peek", effect=(count.becomes(count + 1),), returns=seen)
-    init = (seen.becomes(FALSE), count.becomes(number(0)))
-    haunted = TransitionSystem("haunted", (seen, count), (), (), (), init, (action,), (), (), FALSE)
+    action = Action("peek", guard={"seen": seen}, effect=(count.becomes(count + 1),))
+    haunted = TransitionSystem(
+        name="haunted",
+        variables=(count,),
+        constants=(),
+        functions=(),
+        axioms=(),
+        init=(count.becomes(number(0)),),
+        actions=(action,),
+        invariants=(),
+        action_properties=(),
+        pass_start=FALSE,
+        monitors=(Monitor(seen, FALSE, {}),),
+    )
     with pytest.raises(ValueError, match="reads the ghost seen"):
         CompiledSystem(haunted, world_of(parameters_of_scope(SCOPES[0])))
 

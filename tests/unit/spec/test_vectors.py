@@ -5,9 +5,9 @@ import re
 import pytest
 
 from mmcache_conformance.suites.load import load_suite
-from mmcache_spec.generate.suite import MANAGERS, answers_otherwise, wrong_ledgers
+from mmcache_spec.generate.managers import MANAGERS, wrong_ledgers
 from mmcache_spec.model.variants import SPECIFIED
-from mmcache_spec.oracle import Replay
+from mmcache_spec.oracle import Replay, answers_otherwise
 from mmcache_vectors.clauses import CLAUSES
 from mmcache_vectors.manager import VectorError, decode, encode
 

@@ -10,7 +10,7 @@ from mmcache_conformance.suites.load import load_suite
 from mmcache_spec.checks.coverage import cover
 from mmcache_spec.checks.product import distinguish
 from mmcache_spec.cli import app as cli
-from mmcache_spec.generate.suite import MANAGERS
+from mmcache_spec.generate.managers import MANAGERS
 from mmcache_spec.generate.worth import goals_of, kills, least_cover, mutants_of, reached
 from mmcache_spec.kernel.goals import Goal, pair_goals
 from mmcache_spec.model import ledger as lg

@@ -1,0 +1,220 @@
+"""Completeness: whatever satisfies the clauses gives the same answers, for ever.
+
+Two designs are taken of which nothing is known but that they satisfy the clauses. Up to now they
+have been asked the same and have answered the same, so the observer has one record of them, and
+sees the same of both. Now they are asked the same again. What they answer, and what is then seen
+of them, is the same: one question for each call and each thing that can be seen. No effect and no
+answer of any action is assumed, and no invariant that is not a clause.
+
+Where a question is open there are two answers, and the clauses allow both: that pair is what is
+missing from the clauses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+import z3
+
+from ..evaluate.unbounded import Unbounded
+from ..kernel.lemmas import Lemma, measure_instances, monotone
+from ..kernel.system import Action, Scope, TransitionSystem
+from ..kernel.terms import (
+    Op,
+    Symbol,
+    Term,
+    after,
+    alpha_form,
+    replaced,
+    result,
+    same_value,
+    subterms,
+)
+from .induction import Verdict, unsatisfiable
+from .two_answers import ALLOWED, ANSWER, COPIES, Copy, Difference, Question, difference
+
+__all__ = [
+    "Answer",
+    "claims",
+    "decide",
+    "equal_totals",
+    "lemmas",
+    "query",
+    "questions",
+    "totals",
+]
+
+
+@dataclass(frozen=True)
+class Answer:
+    question: Question
+    verdict: Verdict
+    seconds: float
+    difference: Difference | None = None
+
+
+def questions(system: TransitionSystem) -> Iterator[Question]:
+    """What completeness comes to; nothing, of a system that does not claim it."""
+    if not system.freedoms:
+        return
+    for what in system.observables:
+        yield Question(system, None, what)
+    for action in system.actions:
+        if _hidden_in(action.enabled, system):
+            yield Question(system, action, ALLOWED)
+        if action.returns is not None:
+            yield Question(system, action, ANSWER)
+        for what in system.observables:
+            yield Question(system, action, what)
+
+
+def decide(question: Question, scope: Scope) -> Answer:
+    """Prove that there is one answer, or find two within the scope, or admit that neither is so."""
+    started = time.perf_counter()
+    verdict: Verdict = "unknown"
+    found = None
+    if unsatisfiable(query(question)):
+        verdict = "proved"
+    elif found := difference(question, scope):
+        verdict = "refuted"
+    elif unsatisfiable(query(question), patiently=True):
+        verdict = "proved"
+    return Answer(question, verdict, time.perf_counter() - started, found)
+
+
+# --- any number of elements --------------------------------------------------------------------
+
+
+def query(question: Question) -> list[z3.BoolRef]:
+    """Assertions that are unsatisfiable exactly if the question has one answer."""
+    call = _call(question)
+    known = _known(question)
+    goal = _agreement(question, question.what)
+    facts = [lemma.formula for lemma in lemmas(question)]
+    return _translation(question.system).assertions([*call.assumed, *known, *facts, ~goal])
+
+
+def lemmas(question: Question) -> tuple[Lemma, ...]:
+    """Facts about finite sets: of each copy, and that equal sets have equal totals."""
+    return _call(question).facts
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of two designs, whatever is asked about it."""
+
+    assumed: tuple[Term, ...]
+    facts: tuple[Lemma, ...]
+
+
+def _call(question: Question) -> _Call:
+    name = None if question.action is None else question.action.name
+    return _prepared(question.system, name, question.what == ALLOWED)
+
+
+@lru_cache(maxsize=64)
+def _prepared(system: TransitionSystem, name: str | None, only_before: bool) -> _Call:
+    action = None if name is None else system.action(name)
+    claimed = claims(system, action, only_before=only_before)
+    copies = [[_copied(c, system, action, claim) for claim in claimed] for c in COPIES]
+    axioms = (axiom.formula for axiom in system.axioms)
+    facts = [lemma for claims in copies for lemma in measure_instances(claims)]
+    for lemma in system.uniqueness.get(name or "", ()):
+        facts += [lemma.renamed(partial(_symbol, copy, system, action)) for copy in COPIES]
+    for one, two in zip(*(map(totals, claims) for claims in copies), strict=True):
+        for a, b in zip(one, two, strict=True):
+            facts += [] if a is b else equal_totals(a, b)
+    return _Call((*axioms, *(claim for claims in copies for claim in claims)), tuple(facts))
+
+
+def claims(
+    system: TransitionSystem, action: Action | None, *, only_before: bool = False
+) -> list[Term]:
+    """All that is known of one design: its clauses, and the record that is kept of it."""
+    clauses = [i.formula for i in system.invariants if i.clause is not None]
+    if action is None:
+        first = (m.variable.next == m.init for m in system.monitors)
+        return [*map(after, clauses), *first]
+    if only_before:
+        return clauses
+    own = (p.formula for p in system.action_properties if p.action == action.name and p.clause)
+    record = (m.variable.next == m.updates.get(action.name, m.variable) for m in system.monitors)
+    return [*clauses, *action.guard.values(), *own, *map(after, clauses), *record]
+
+
+def _copied(copy: Copy, system: TransitionSystem, action: Action | None, term: Term) -> Term:
+    return replaced(term, partial(_symbol, copy, system, action))
+
+
+def _symbol(
+    copy: Copy, system: TransitionSystem, action: Action | None, symbol: Symbol
+) -> Symbol | None:
+    """The symbol for one of the two designs; None where they share it.
+
+    They share the world, the call, the record up to now, and what was seen up to now.
+    """
+    shared = symbol.role == "state" and action is not None and symbol.name in system.observed
+    if shared or symbol.role not in ("state", "next", "result"):
+        return None
+    return replace(symbol, name=f"{symbol.name}#{copy}")
+
+
+def _known(question: Question) -> list[Term]:
+    """What the two have in common already: what was seen before, and what was asked before."""
+    seen = list(question.system.observables)
+    known = []
+    if question.action is not None:
+        hidden = [n for n in seen if not isinstance(question.system.observables[n], Symbol)]
+        known += [_same(question, question.system.observables[name]) for name in hidden]
+    if question.what in seen:
+        before = seen[: seen.index(question.what)]
+        known += [_agreement(question, name) for name in before]
+        if question.action is not None and question.action.returns is not None:
+            known.append(_agreement(question, ANSWER))
+    return known
+
+
+def _agreement(question: Question, what: str) -> Term:
+    """The two agree on this."""
+    action = question.action
+    if what == ALLOWED:
+        assert action is not None
+        return _same(question, action.enabled)
+    if what == ANSWER:
+        assert action is not None
+        assert action.returns is not None
+        return _same(question, result(action.returns.sort))
+    return _same(question, after(question.system.observables[what]))
+
+
+def _same(question: Question, term: Term) -> Term:
+    one, two = (_copied(c, question.system, question.action, term) for c in COPIES)
+    return same_value(one, two)
+
+
+def totals(term: Term) -> list[Op]:
+    """The sums in a formula, but for those over a bound variable."""
+    sums = (t for t in subterms(term) if isinstance(t, Op) and t.name == "total")
+    return [t for t in sums if not alpha_form(t)[1]]
+
+
+def equal_totals(one: Term, two: Term) -> Iterator[Lemma]:
+    """Sets that hold each other have the same total."""
+    assert isinstance(one, Op)
+    assert isinstance(two, Op)
+    assert one.function is not None
+    yield monotone(one.args[0], two.args[0], one.function)
+    yield monotone(two.args[0], one.args[0], one.function)
+
+
+@lru_cache(maxsize=4)
+def _translation(system: TransitionSystem) -> Unbounded:
+    return Unbounded()
+
+
+def _hidden_in(term: Term, system: TransitionSystem) -> bool:
+    symbols = (t for t in subterms(term) if isinstance(t, Symbol))
+    return any(s.role == "state" and s.name not in system.observed for s in symbols)
