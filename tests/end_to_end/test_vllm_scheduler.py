@@ -19,7 +19,7 @@ FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 
 
 @pytest.mark.parametrize("words", ["withdraw:payload", "v2:withdraw", "two-phase:payload"])
-def test_with_the_repairs_nothing_fails(words):
+def test_with_the_repairs_nothing_fails(words: str) -> None:
     report = run_target(VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES))
     assert exit_code([report]) == 0, [(v.id, v.failure, v.reason) for v in report.verdicts]
 
@@ -28,19 +28,19 @@ def test_with_the_repairs_nothing_fails(words):
     ("words", "cured", "left"),
     [("withdraw", "phantom", "stripped"), ("payload", "stripped", "phantom")],
 )
-def test_each_repair_cures_its_own_defect(words, cured, left):
+def test_each_repair_cures_its_own_defect(words: str, cured: str, left: str) -> None:
     report = run_target(VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES))
     failed = [v.id for v in report.verdicts if v.outcome == "fail"]
     assert not [name for name in failed if name.startswith(cured)]
     assert [name for name in failed if name.startswith(left)]
 
 
-def test_controls_are_clean_as_released():
+def test_controls_are_clean_as_released() -> None:
     vectors = [v for v in load_suite(None, ENGINES) if "control" in v.id]
     assert exit_code([run_target(VllmScheduler(), vectors)]) == 0
 
 
-def test_our_ledger_gives_the_same_schedule():
+def test_our_ledger_gives_the_same_schedule() -> None:
     ours, theirs = (
         VllmScheduler(f"vllm-scheduler:withdraw:payload{word}") for word in (":mmcache", "")
     )
@@ -52,7 +52,7 @@ def test_our_ledger_gives_the_same_schedule():
 
 
 @pytest.mark.parametrize("page", sorted(FINDINGS.glob("*.md")), ids=lambda page: page.stem)
-def test_the_scripts_of_the_findings_end_in_a_miss(page):
+def test_the_scripts_of_the_findings_end_in_a_miss(page: str) -> None:
     from mmcache_conformance.engines.vllm.engine import EncoderCacheMiss
 
     scripts = re.findall(

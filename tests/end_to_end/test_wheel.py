@@ -1,5 +1,7 @@
 """The wheel holds exactly our four packages, and works without this repository."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import venv
@@ -12,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("dist")
     build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
@@ -20,14 +22,14 @@ def wheel(tmp_path_factory):
     return built
 
 
-def test_its_top_level_names(wheel):
+def test_its_top_level_names(wheel: Path) -> None:
     names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     info = {name for name in names if name.endswith(".dist-info")}
     assert len(info) == 1
     assert names - info == {"mmcache", "mmcache_spec", "mmcache_vectors", "mmcache_conformance"}
 
 
-def test_it_brings_the_vectors_and_the_type_markers(wheel):
+def test_it_brings_the_vectors_and_the_type_markers(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     here = {p.name for p in (ROOT / "conformance/mmcache_vectors/vectors").glob("*.json")}
     folder = "mmcache_vectors/vectors/"
@@ -36,7 +38,7 @@ def test_it_brings_the_vectors_and_the_type_markers(wheel):
         assert f"{package}/py.typed" in names
 
 
-def test_it_proves_and_runs_in_a_fresh_environment(wheel, tmp_path):
+def test_it_proves_and_runs_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "fresh", with_pip=True)
     bin_ = tmp_path / "fresh" / "bin"
     install = [bin_ / "python", "-m", "pip", "install", "--quiet"]

@@ -1,1 +1,1 @@
-"""What is wrong on purpose: `managers` take one wrong decision, `misbehaving` targets break rules."""
+"""What is wrong on purpose: `managers` take one wrong decision, `misbehaving` ones break rules."""

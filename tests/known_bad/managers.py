@@ -1,7 +1,8 @@
 """Managers with one wrong decision each: the reference, and one method of it changed.
 
 Each names the clauses that the decision breaks (`clauses`) and, where a real engine once took it,
-the public report (`report`). Defects of a scheduler or a worker are not here: no manager shows them.
+the public report (`report`). Defects of a scheduler or a worker are not here: no manager shows
+them.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class RepeatedReport(WrongLedger):
 class ReportIsAString(WrongLedger):
     """The hashes come joined into one text."""
 
-    clauses = ("L2",)
+    clauses = ()
 
     def get_freed_mm_hashes(self) -> Any:
         return ",".join(super().get_freed_mm_hashes())
@@ -91,7 +92,7 @@ class ReportIsAString(WrongLedger):
 class ReportIsNone(WrongLedger):
     """An empty report is no list."""
 
-    clauses = ("L2",)
+    clauses = ()
 
     def get_freed_mm_hashes(self) -> Any:
         return super().get_freed_mm_hashes() or None
@@ -121,7 +122,7 @@ class RefusesEverything(WrongLedger):
 class IgnoresPending(WrongLedger):
     """What was admitted before in the same pass is not counted."""
 
-    clauses = ("L7",)
+    clauses = ("L6", "L7")
 
     def can_allocate(self, request: Request, input_id: int, budget: int, pending: int) -> bool:
         return super().can_allocate(request, input_id, budget, min(pending, 0))
@@ -263,7 +264,7 @@ class AbortedRequestKeepsItsReferences(WrongLedger):
     """The end of a request releases nothing."""
 
     report = "vllm#12545"
-    clauses = ("L5",)
+    clauses = ("L13",)
 
     def free(self, request: Request) -> None:
         pass
@@ -273,7 +274,7 @@ class ReleaseByAnotherKey(WrongLedger):
     """What is released is not the key that was acquired: the reference stays."""
 
     report = "sglang#20162"
-    clauses = ("L5",)
+    clauses = ("L13",)
 
     def free_encoder_input(self, request: Request, input_id: int) -> None:
         held = self._held.get(request.request_id, {})
@@ -297,7 +298,7 @@ class ReleaseCreditsTwice(WrongLedger):
 class LastPositionIsReleasedFirst(WrongLedger):
     """A request that ends releases its positions in descending order."""
 
-    clauses = ("L6",)
+    clauses = ("L15",)
 
     def free(self, request: Request) -> None:
         for input_id in sorted(self.get_cached_input_ids(request), reverse=True):
@@ -369,7 +370,7 @@ class InheritedReset(WrongEncoderDecoder):
     """`reset` is that of the shared ledger and knows nothing of what is charged and noted."""
 
     report = "vllm#33452"
-    clauses = ("L10",)
+    clauses = ("E2",)
 
     def reset(self) -> None:
         kept = {n: v for n, v in vars(self).items() if n in {"allocated", "to_free", "_charged"}}

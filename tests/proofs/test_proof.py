@@ -1,22 +1,28 @@
 """The proof holds, it means something, and it fails where the model is broken on purpose."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import z3
 
 from mmcache_spec.checks.bounded import Counterexample, shortest, witnesses
-from mmcache_spec.checks.induction import decide, obligations, queries
+from mmcache_spec.checks.induction import Obligation, decide, obligations, queries
 from mmcache_spec.checks.proof import Proof, check_vacuity, prove
 from mmcache_spec.checks.smtlib import cvc5_says, scripts
+from mmcache_spec.checks.unrolling import Start
 from mmcache_spec.checks.vacuity import false_lemmas, lemmas_of
 from mmcache_spec.evaluate.interpreter import Interpreter
 from mmcache_spec.kernel import schemas
+from mmcache_spec.kernel.goals import Goal
 from mmcache_spec.kernel.schemas import Members, Schema, Weight
+from mmcache_spec.kernel.system import Action, TransitionSystem
 from mmcache_spec.kernel.terms import Term, total
 from mmcache_spec.model.goals import ENCODER_DECODER_GOALS, ENGINE_GOALS, LEDGER_GOALS
 from mmcache_spec.model.ledger import cached, freed, ledger
-from mmcache_spec.model.variants import SPECIFIED, VARIANTS
+from mmcache_spec.model.variants import SPECIFIED, VARIANTS, Variant
 from mmcache_spec.model.world import scope, scopes_up_to, size
 from mmcache_spec.render.story import cti_story
 from mmcache_vectors.clauses import CLAUSES
@@ -28,18 +34,18 @@ RIGHT = [v for v in VARIANTS.values() if v.expected is None and v is not SPECIFI
 
 
 @pytest.fixture(scope="module")
-def proof():
+def proof() -> Proof:
     parts = [prove(system, SMALL) for system in SPECIFIED.systems]
     parts += [check_vacuity(system, scope(2, 2, 2), SMALL) for system in SPECIFIED.systems]
     return Proof.merged(parts, 0)
 
 
-def test_every_obligation_of_specified_is_proved(proof):
+def test_every_obligation_of_specified_is_proved(proof: Proof) -> None:
     assert [o.obligation.label for o in proof.outcomes if o.verdict != "proved"] == []
     assert proof.verdict == "proved"
 
 
-def test_there_is_an_obligation_for_every_property_and_action(proof):
+def test_there_is_an_obligation_for_every_property_and_action(proof: Proof) -> None:
     labels = {(o.obligation.system.name, o.obligation.label) for o in proof.outcomes}
     for system in SPECIFIED.systems:
         for invariant in system.invariants:
@@ -50,23 +56,23 @@ def test_there_is_an_obligation_for_every_property_and_action(proof):
             assert (system.name, f"{prop.action} satisfies {prop.name}") in labels
 
 
-def test_every_clause_is_stated_by_a_property():
+def test_every_clause_is_stated_by_a_property() -> None:
     stated = {clause for system in SPECIFIED.systems for clause in system.clauses()}
     assert stated == set(CLAUSES)
 
 
-def test_nothing_is_vacuous(proof):
+def test_nothing_is_vacuous(proof: Proof) -> None:
     assert proof.unreachable == ()
     assert len(proof.witnesses) > 70
 
 
-def test_every_lemma_is_true_of_small_sets():
+def test_every_lemma_is_true_of_small_sets() -> None:
     for system in SPECIFIED.systems:
         assert len(lemmas_of(system)) > 1
         assert false_lemmas(system, scope(3, 1, 1)) == []
 
 
-def test_a_wrong_lemma_is_noticed(monkeypatch):
+def test_a_wrong_lemma_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A schema that is false, and that nobody has proved: no set is smaller than another."""
     monkeypatch.setattr(schemas, "SCHEMAS", dict(schemas.SCHEMAS))
 
@@ -82,7 +88,7 @@ def test_a_wrong_lemma_is_noticed(monkeypatch):
     assert found is lemma.formula
 
 
-def test_a_wrong_start_is_refuted_with_the_initial_state():
+def test_a_wrong_start_is_refuted_with_the_initial_state() -> None:
     system = ledger()
     init = tuple(
         (v, v.becomes(term + 1)[1]) if v.name == "free_slots" else (v, term)
@@ -100,7 +106,7 @@ def test_a_wrong_start_is_refuted_with_the_initial_state():
 
 
 @pytest.mark.parametrize("system", SPECIFIED.systems, ids=lambda s: s.name)
-def test_the_assumptions_of_the_proofs_contradict_nothing(system):
+def test_the_assumptions_of_the_proofs_contradict_nothing(system: TransitionSystem) -> None:
     """Without the negated goal, what an obligation assumes has a model."""
     for action in system.actions:
         (first, *_) = (o for o in obligations(system) if o.action is action)
@@ -168,7 +174,9 @@ EFFECTS = [
     EFFECTS,
     ids=[f"{s.name}-{a.name}-{v}" for s, a, v in EFFECTS],
 )
-def test_a_forgotten_effect_breaks_the_proof(system, action, variable):
+def test_a_forgotten_effect_breaks_the_proof(
+    system: TransitionSystem, action: Any, variable: Any
+) -> None:
     kept = tuple(line for line in action.effect if line[0].name != variable)
     forgetful = replace(action, effect=kept)
     broken = _with_action(system, action, forgetful)
@@ -187,21 +195,21 @@ def test_a_forgotten_effect_breaks_the_proof(system, action, variable):
         ("engine", ENGINE_GOALS, scope(2, 2, 1)),
     ],
 )
-def test_every_goal_is_reached(name, goals, within):
+def test_every_goal_is_reached(name: str, goals: tuple[Goal, ...], within: Any) -> None:
     (system,) = (s for s in SPECIFIED.systems if s.name == name)
     reached = witnesses(system, within, goals, bound=11, least=False)
     assert [goal for goal, trace in reached.items() if trace is None] == []
 
 
-def _is_about(obligation, action):
+def _is_about(obligation: Obligation, action: Any) -> bool:
     return obligation.action is not None and obligation.action.name == action.name
 
 
-def _with_action(system, old, new):
+def _with_action(system: TransitionSystem, old: Action, new: Action) -> TransitionSystem:
     return replace(system, actions=tuple(new if a is old else a for a in system.actions))
 
 
-def test_without_its_guard_allocate_breaks_conservation():
+def test_without_its_guard_allocate_breaks_conservation() -> None:
     system = ledger()
     allocate = system.action("allocate")
     for guard in allocate.guard:
@@ -217,7 +225,7 @@ def test_without_its_guard_allocate_breaks_conservation():
 
 
 @pytest.mark.parametrize("variant", WRONG, ids=lambda v: v.name)
-def test_a_wrong_decision_breaks_the_clauses_it_is_expected_to_break(variant):
+def test_a_wrong_decision_breaks_the_clauses_it_is_expected_to_break(variant: Variant) -> None:
     proof = prove(variant.system, SMALL)
     assert proof.verdict == "refuted"
     assert set(proof.refuted_clauses) == set(variant.expected.breaks)
@@ -226,7 +234,7 @@ def test_a_wrong_decision_breaks_the_clauses_it_is_expected_to_break(variant):
 
 @pytest.mark.parametrize("variant", WRONG, ids=lambda v: v.name)
 @pytest.mark.parametrize("origin", ["init", "pass"])
-def test_the_shortest_counterexample_is_the_expected_one(variant, origin):
+def test_the_shortest_counterexample_is_the_expected_one(variant: Variant, origin: Start) -> None:
     if len(variant.expected.from_init) > 9 and origin == "init":
         pytest.skip("takes a minute: `mmcache-spec variants --check` does it, in CI")
     within = [scope(2, 2, 1)] if variant.system.name == "engine" else scopes_up_to(3, 2, 2)
@@ -238,17 +246,17 @@ def test_the_shortest_counterexample_is_the_expected_one(variant, origin):
 
 
 @pytest.mark.parametrize("variant", RIGHT, ids=lambda v: v.name)
-def test_another_right_decision_is_proved_too(variant):
+def test_another_right_decision_is_proved_too(variant: Variant) -> None:
     assert prove(variant.system, SMALL).verdict == "proved"
 
 
-def test_every_clause_is_broken_by_some_variant():
+def test_every_clause_is_broken_by_some_variant() -> None:
     broken = {clause for v in WRONG for clause in v.expected.breaks}
     broken |= {v.expected.target for v in WRONG if v.expected.target is not None}
     assert set(CLAUSES) - broken == {"L5", "L11"}, "see test_clauses_without_a_variant"
 
 
-def test_clauses_without_a_variant_can_fail_too():
+def test_clauses_without_a_variant_can_fail_too() -> None:
     """L5 and L11 have no variant of their own; a forgotten effect breaks each."""
     system = ledger()
     for name, variable, clause in (
@@ -267,12 +275,12 @@ def test_clauses_without_a_variant_can_fail_too():
         assert clause in refuted
 
 
-def test_specified_has_no_short_counterexample():
+def test_specified_has_no_short_counterexample() -> None:
     for system in SPECIFIED.systems:
         assert shortest(system, [scope(2, 2, 2)], "init", bound=4) is None
 
 
-def test_a_counterexample_is_what_the_interpreter_says_it_is():
+def test_a_counterexample_is_what_the_interpreter_says_it_is() -> None:
     found = shortest(VARIANTS["unfiltered_report"].system, [scope(2, 1, 2)])
     interpreter = Interpreter(VARIANTS["unfiltered_report"].system, found.world)
     *before, last = interpreter.run([s.call for s in found.steps])
@@ -286,13 +294,13 @@ def test_a_counterexample_is_what_the_interpreter_says_it_is():
 
 
 @pytest.mark.parametrize("obligation", ALL, ids=lambda o: f"{o.system.name}: {o.label}")
-def test_cvc5_agrees_that_it_is_proved(obligation):
+def test_cvc5_agrees_that_it_is_proved(obligation: Obligation) -> None:
     for script in scripts(obligation):
         assert cvc5_says(script, timeout_ms=20_000) == "unsat", script.name
 
 
 @pytest.mark.parametrize("variant", WRONG, ids=lambda v: v.name)
-def test_cvc5_does_not_prove_what_is_refuted(variant):
+def test_cvc5_does_not_prove_what_is_refuted(variant: Variant) -> None:
     for obligation in obligations(variant.system):
         if decide(obligation, SMALL).verdict == "refuted":
             said = {cvc5_says(script, timeout_ms=1_000) for script in scripts(obligation)}

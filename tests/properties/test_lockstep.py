@@ -367,7 +367,7 @@ def test_a_known_bad_manager_is_found(
 # --- it goes where it matters ------------------------------------------------------------------
 
 
-def test_the_random_runs_reach_every_kind_of_step():
+def test_the_random_runs_reach_every_kind_of_step() -> None:
     seen: Counter[str] = Counter()
 
     class Watched(LedgerLockstep):

@@ -9,23 +9,27 @@ and blocks.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
+from mmcache import EngineRequest
 from mmcache_conformance.engines.protocol import engine_case
 from mmcache_conformance.engines.random import random_workload
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferenceRun
 from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_spec.evaluate.interpreter import Call, Interpreter
+from mmcache_spec.kernel.system import TransitionSystem
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
 from mmcache_spec.oracle import input_name, world_of
+from mmcache_vectors.engine import EngineVector
 from mmcache_vectors.manager import Item, Parameters, Request
 
 ENGINE = next(s for s in SPECIFIED.systems if s.name == "engine")
 PLENTY = 1 << 20
 
 
-def _parameters(vector):
+def _parameters(vector: EngineVector) -> Parameters:
     return Parameters(
         vector.engine.cache_size,
         tuple(
@@ -38,21 +42,21 @@ def _parameters(vector):
 class Follower:
     """The specification, led by the decisions of the reference."""
 
-    def __init__(self, system, vector):
+    def __init__(self, system: TransitionSystem, vector: EngineVector) -> None:
         self.world = world_of(_parameters(vector))
         self.interpreter = Interpreter(system, self.world)
         self.state = self.interpreter.initial()
         self.used = Counter()
         self.strips = bool(system.action("dispatch").parameters)
 
-    def call(self, action, **arguments):
+    def call(self, action: str, **arguments: Any) -> Any:
         step = self.interpreter.call(self.state, Call(action, arguments))
         assert not step.refused_by, (action, arguments, step.refused_by)
         self.used[action] += 1
         self.state = step.after
         return step.result
 
-    def follow(self, action, request, input_id):
+    def follow(self, action: str, request: str, input_id: int) -> frozenset[str] | None:
         """Take one decision. Gives the report of a dispatch."""
         if action in {"look_up", "admit"}:
             budget = {"encoder_compute_budget": PLENTY} if action == "admit" else {}
@@ -71,7 +75,7 @@ class Follower:
             self.call(action, request=request)
         return None
 
-    def _dispatch(self):
+    def _dispatch(self) -> frozenset[str]:
         if not self.state["in_pass"]:
             return frozenset()
         # Which hash a prefix hit covers matters to payloads alone, which are not compared here.
@@ -81,11 +85,11 @@ class Follower:
             self.call("confirm", input=i)
         return frozenset(h for (h,) in report)
 
-    def hashes(self, name):
+    def hashes(self, name: str) -> set[str]:
         return {element[0] for element in self.state[name]}
 
 
-def _lockstep(system, variant, vector):
+def _lockstep(system: TransitionSystem, variant: str, vector: EngineVector) -> Counter[str]:
     follower = Follower(system, vector)
     run = ReferenceRun(REFERENCE_VARIANTS[variant], engine_case(vector))
     told = 0
@@ -120,16 +124,16 @@ def _lockstep(system, variant, vector):
     return follower.used
 
 
-def _request(vector, request_id):
+def _request(vector: EngineVector, request_id: str) -> EngineRequest:
     return next(r for r in vector.requests if r.request_id == request_id)
 
 
 @pytest.mark.parametrize("vector", load_suite(None, ENGINES), ids=lambda v: v.id)
-def test_vectors(vector):
+def test_vectors(vector: EngineVector) -> None:
     _lockstep(ENGINE, "specified", vector)
 
 
-def test_random_workloads():
+def test_random_workloads() -> None:
     used = Counter()
     for seed in range(60):
         used += _lockstep(ENGINE, "specified", random_workload(seed))
@@ -139,7 +143,7 @@ def test_random_workloads():
 
 
 @pytest.mark.parametrize("variant", [v for v in REFERENCE_VARIANTS if v != "specified"])
-def test_a_switch_of_the_reference_is_the_switch_of_the_specification(variant):
+def test_a_switch_of_the_reference_is_the_switch_of_the_specification(variant: str) -> None:
     """Each variant of the reference follows its namesake, also into its mistakes."""
     system = VARIANTS[variant].system
     for vector in load_suite(None, ENGINES):
@@ -158,7 +162,7 @@ def test_a_switch_of_the_reference_is_the_switch_of_the_specification(variant):
         ("retain_everything", "retain-everything"),
     ],
 )
-def test_and_of_no_other(variant, begins):
+def test_and_of_no_other(variant: str, begins: str) -> None:
     (vector,) = (v for v in load_suite(None, ENGINES) if v.id.startswith(begins))
     with pytest.raises(AssertionError):
         _lockstep(ENGINE, variant, vector)

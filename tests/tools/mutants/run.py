@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
+from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResult
 
 HERE = Path(__file__).parent
 IMPLEMENTATION = HERE.parents[2] / "impl" / "mmcache"
@@ -132,7 +132,7 @@ def _outcomes(directory: Path) -> Iterator[tuple[Mutant, bool]]:
                 yield _mutant(item), result.test_outcome != TestOutcome.SURVIVED
 
 
-def _mutant(item) -> Mutant:
+def _mutant(item: WorkItem) -> Mutant:
     (mutation,) = item.mutations
     module, line = mutation.module_path.name, mutation.start_pos[0]
     code = (IMPLEMENTATION / module).read_text().splitlines()[line - 1].strip()

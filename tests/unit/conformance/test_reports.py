@@ -203,7 +203,10 @@ class TestJunit:
         run = summarise([report_on(WRONG, vectors)], vectors)
         text = junit_xml(run, vectors).decode()
         assert text.count("<failure") == failing(vectors)
-        assert "reproduce: mmcache-conformance run tests.known_bad.managers:UnfilteredReport -k " in text
+        assert (
+            "reproduce: mmcache-conformance run tests.known_bad.managers:UnfilteredReport -k "
+            in text
+        )
 
 
 class TestMarkdown:

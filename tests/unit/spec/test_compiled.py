@@ -21,7 +21,7 @@ SCOPES = (
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
-def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope):
+def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope: Scope) -> None:
     system, world = specified(scope.manager), world_of(parameters_of_scope(scope))
     interpreter, compiled = Interpreter(system, world), CompiledSystem(system, world)
     calls = [c for a in system.actions for c in interpreter.calls(a, range(-1, 8))]
@@ -56,7 +56,7 @@ def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope):
     assert made > 500
 
 
-def test_a_call_that_reads_a_ghost_is_refused():
+def test_a_call_that_reads_a_ghost_is_refused() -> None:
     seen, count = state("seen", BOOL, ghost=True), state("count", INT)
     action = Action("peek", guard={"seen": seen}, effect=(count.becomes(count + 1),))
     haunted = TransitionSystem(
@@ -76,7 +76,7 @@ def test_a_call_that_reads_a_ghost_is_refused():
         CompiledSystem(haunted, world_of(parameters_of_scope(SCOPES[0])))
 
 
-def test_a_call_can_be_compiled_once_for_all_integers():
+def test_a_call_can_be_compiled_once_for_all_integers() -> None:
     system = specified("encoder_cache")
     compiled = CompiledSystem(system, world_of(parameters_of_scope(SCOPES[0])))
     ask = compiled.compile(Call("can_allocate", {"input": "r1/0"}))
