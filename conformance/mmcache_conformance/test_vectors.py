@@ -1,7 +1,8 @@
 """One test a vector: `pytest --pyargs mmcache_conformance --target TARGET`.
 
 `--vectors DIR` and `--expected FILE` are as for `mmcache-conformance run`; what kind of vectors is
-run follows from the target, as there.
+run follows from the target, as there. `-m "L1 or encoder_decoder"` chooses by clause, variant or
+kind.
 """
 
 from __future__ import annotations
@@ -76,7 +77,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         vectors = load_suite(_path(metafunc.config, "mmcache_vectors"), format)
     except VectorError as error:
         raise pytest.Collector.CollectError(str(error)) from None
-    metafunc.parametrize("vector", vectors, ids=[vector.id for vector in vectors])
+    metafunc.parametrize("vector", [_marked(vector, metafunc.config) for vector in vectors])
+
+
+def _marked(vector: AnyVector, config: pytest.Config) -> object:
+    """The vector under its id, with marks for `-m`: its clauses, its variant and what it tests."""
+    names = (*vector.clauses, vector.variant, vector.kind)
+    for name in names:
+        config.addinivalue_line("markers", f"{name}: vectors of this clause, variant or kind")
+    return pytest.param(vector, id=vector.id, marks=[getattr(pytest.mark, n) for n in names])
 
 
 @pytest.fixture(scope="module")

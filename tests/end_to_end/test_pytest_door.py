@@ -61,6 +61,23 @@ def test_the_ids_are_the_ids_of_the_vectors(
     assert collected == sorted(vector.id for vector in hand_made.values())
 
 
+def test_vectors_are_chosen_by_clause_variant_or_kind(
+    tmp_path: Path, vector_directory: Path, hand_made: dict[str, Vector]
+) -> None:
+    words = ["--vectors", str(vector_directory), "--strict-markers", "--collect-only", "-q"]
+    done = _pytest(*DOOR, *words, "-m", "(L1 or encoder_decoder) and not E2", cwd=tmp_path)
+    collected = re.findall(r"::test_vector\[(.*)\]", done.stdout)
+    wanted = [
+        vector.id
+        for vector in hand_made.values()
+        if ("L1" in vector.clauses or vector.kind == "encoder_decoder")
+        and "E2" not in vector.clauses
+    ]
+    assert collected == sorted(wanted)
+    assert len(wanted) == 2
+    assert "warning" not in done.stdout
+
+
 def test_a_failure_is_the_same_story(tmp_path: Path, vector_directory: Path) -> None:
     target = "tests.known_bad.managers:UnfilteredReport"
     done = _pytest(

@@ -89,12 +89,15 @@ def decide(question: Question, scope: Scope) -> Answer:
 
 
 def query(question: Question) -> list[z3.BoolRef]:
-    """Assertions that are unsatisfiable exactly if the question has one answer."""
+    """Assertions that are unsatisfiable exactly if there is one answer. The goal comes last."""
     call = _call(question)
     known = _known(question)
     goal = _agreement(question, question.what)
     facts = [lemma.formula for lemma in lemmas(question)]
-    return _translation(question.system).assertions([*call.assumed, *known, *facts, ~goal])
+    terms = [*call.assumed, *known, *facts, ~goal]
+    asserted = _translation(question.system).assertions(terms)
+    *assumed, contrary = asserted[: len(terms)]
+    return [*assumed, *asserted[len(terms) :], contrary]
 
 
 def lemmas(question: Question) -> tuple[Lemma, ...]:

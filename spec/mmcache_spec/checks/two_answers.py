@@ -6,8 +6,8 @@ interpreter, which knows no solver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import z3
@@ -19,7 +19,16 @@ from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort, Symbol, Term
 from .bounded import Disagreement, NoVerdict
 from .unrolling import read_value, read_world
 
-__all__ = ["ALLOWED", "ANSWER", "COPIES", "Copy", "Difference", "Question", "difference"]
+__all__ = [
+    "ALLOWED",
+    "ANSWER",
+    "COPIES",
+    "Copy",
+    "Difference",
+    "Question",
+    "confirm",
+    "difference",
+]
 
 ANSWER, ALLOWED = "the answer", "whether it is allowed"
 
@@ -58,6 +67,7 @@ class Difference:
     world: World
     starts: tuple[State, ...]
     steps: tuple[Step, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 def difference(question: Question, scope: Scope) -> Difference | None:
@@ -67,7 +77,7 @@ def difference(question: Question, scope: Scope) -> Difference | None:
     if model is None:
         return None
     found = search.read(model)
-    _confirm(found)
+    confirm(found)
     return found
 
 
@@ -236,10 +246,9 @@ class _Search:
         starts = {copy: self._read_state(model, self.starts[copy]) for copy in COPIES}
         steps: tuple[Step, ...] = ()
         action = self.question.action
+        parameters = () if action is None else action.parameters
+        given = {p.name: read_value(model, self.arguments[p.name], p.sort) for p in parameters}
         if action is not None and self.question.what != ALLOWED:
-            given = {
-                p.name: read_value(model, self.arguments[p.name], p.sort) for p in action.parameters
-            }
             call = Call(action.name, given)
             answer = BOOL if action.returns is None else action.returns.sort
             results = (
@@ -250,7 +259,7 @@ class _Search:
                 Step(call, (), r, start, end)
                 for r, start, end in zip(results, starts.values(), ends, strict=True)
             )
-        return Difference(self.question, world, tuple(starts.values()), steps)
+        return Difference(self.question, world, tuple(starts.values()), steps, given)
 
     def _read_state(self, model: z3.ModelRef, state: dict[str, Any]) -> dict[str, Any]:
         return {v.name: read_value(model, state[v.name], v.sort) for v in self.system.variables}
@@ -265,7 +274,7 @@ def _clauses(system: TransitionSystem) -> TransitionSystem:
     )
 
 
-def _confirm(found: Difference) -> None:
+def confirm(found: Difference) -> None:
     """Raise `Disagreement` unless the interpreter finds the same two designs to be right."""
     system = _clauses(found.question.system)
     interpreter = Interpreter(system, found.world)
@@ -296,6 +305,8 @@ def _seen(found: Difference, interpreter: Interpreter, copy: int) -> Any:
     if question.what == ANSWER:
         return found.steps[copy].result
     if question.what == ALLOWED:
-        return None
+        assert question.action is not None
+        asked = Step(Call(question.action.name, found.arguments), (), None, found.starts[copy], {})
+        return interpreter.value(question.action.enabled, asked)
     state = found.steps[copy].after if found.steps else found.starts[copy]
     return interpreter.evaluate(system.observables[question.what], state)

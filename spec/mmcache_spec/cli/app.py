@@ -184,7 +184,7 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
         table.add_row(f"{sign} {what}", worst, _obligations(len(outcomes)), f"{seconds:.2f} s")
     for name, mine in _by_system(proof).items():
         worst = "proved" if all(a.verdict == "proved" for a in mine) else "unknown"
-        sign, what = "✓" if worst == "proved" else "?", f"the clauses of the {name} are complete"
+        sign, what = "✓" if worst == "proved" else "?", f"complete clauses: {name}"
         seconds = sum(a.seconds for a in mine)
         table.add_row(f"{sign} {what}", worst, f"{len(mine)} questions", f"{seconds:.2f} s")
     out.print(table)

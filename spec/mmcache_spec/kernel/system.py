@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .schemas import Lemma, lemma_of
-from .terms import Function, Symbol, Term, all_of, replaced, subterms
+from .terms import Function, Symbol, Term, all_of, alpha_form, replaced, subterms
 
 __all__ = [
     "Action",
@@ -188,8 +188,13 @@ class TransitionSystem:
     else is claimed to be determined: see `checks.complete`."""
     uniqueness: Mapping[str, tuple[Lemma, ...]] = field(default_factory=dict)
     """Facts about finite sets, by action, for the proof that there is one answer and one state."""
+    duties: Mapping[str, Mapping[str, Term]] | None = None
+    """By action, all that its caller has to see to. A design that asks for more is refused, since
+    whatever is proved of it would be proved of fewer calls. None: the guards are the system's own
+    choices."""
 
     def __post_init__(self) -> None:
+        self._check_duties()
         for given in self.uniqueness.values():
             for thing in given:
                 lemma_of(thing)
@@ -211,6 +216,18 @@ class TransitionSystem:
         """The names of the variables that are observable as they are."""
         seen = self.observables.values()
         return frozenset(term.name for term in seen if isinstance(term, Symbol))
+
+    def _check_duties(self) -> None:
+        if self.duties is None:
+            return
+        for action in self.actions:
+            due = {alpha_form(term)[0] for term in self.duties.get(action.name, {}).values()}
+            for name, guard in action.guard.items():
+                if alpha_form(guard)[0] not in due:
+                    raise ValueError(
+                        f"{self.name}.{action.name}: the guard {name} is no duty of the caller; a "
+                        "design takes every call that the protocol allows"
+                    )
 
     def _keep_the_record(self) -> None:
         """Compose the monitors with what the design says, in place of what it says of them."""

@@ -268,6 +268,22 @@ CALL_CLAIMS = (
 FREEDOMS = {"outside the duties": "what a call does whose guards do not hold"}
 
 
+def _calls(design: EncoderDecoderDesign) -> tuple[Action, ...]:
+    return (
+        check_and_update_cache(),
+        can_allocate(),
+        allocate(),
+        free_encoder_input(design),
+        free(design),
+        get_freed_mm_hashes(design),
+        reset(),
+    )
+
+
+DUTIES = {call.name: call.guard for call in _calls(EncoderDecoderDesign())}
+"""What a caller has to see to. A design takes every call of a caller that does."""
+
+
 def encoder_decoder(design: EncoderDecoderDesign = EncoderDecoderDesign()) -> TransitionSystem:
     """The encoder-decoder ledger under `design`, with everything that is claimed of it."""
     return TransitionSystem(
@@ -277,19 +293,12 @@ def encoder_decoder(design: EncoderDecoderDesign = EncoderDecoderDesign()) -> Tr
         functions=(size, hash_of, owner, position, inputs_of, embeds),
         axioms=(*WORLD, INPUTS_HAVE_THE_SIZE_OF_THEIR_HASH),
         init=INIT,
-        actions=(
-            check_and_update_cache(),
-            can_allocate(),
-            allocate(),
-            free_encoder_input(design),
-            free(design),
-            get_freed_mm_hashes(design),
-            reset(),
-        ),
+        actions=_calls(design),
         invariants=INVARIANTS,
         action_properties=CALL_CLAIMS,
         pass_start=allocated.is_empty() & this_pass.is_empty(),
         monitors=RECORD,
         observables=OBSERVABLES,
         freedoms=FREEDOMS,
+        duties=DUTIES,
     )

@@ -239,7 +239,7 @@ def allocate_again(design: LedgerDesign) -> Action:
     return Action(
         "allocate_again",
         parameters=(i,),
-        guard={"resident": resident, **({"room": size(h) <= free_slots} if charged else {})},
+        guard={"resident": resident},
         effect=(
             references.becomes(references.insert(h, owner(i))),
             held.becomes(held.insert(i)),
@@ -628,6 +628,23 @@ UNIQUENESS = {
 """Whatever is evicted, all of it older than `k`, is no more than everything that is older."""
 
 
+def _calls(design: LedgerDesign) -> tuple[Action, ...]:
+    return (
+        check_and_update_cache(),
+        can_allocate(design),
+        allocate(),
+        allocate_again(design),
+        free_encoder_input(design),
+        free(),
+        get_freed_mm_hashes(design),
+        reset(design),
+    )
+
+
+DUTIES = {call.name: call.guard for call in _calls(LedgerDesign())}
+"""What a caller has to see to. A design takes every call of a caller that does."""
+
+
 def ledger(design: LedgerDesign = LedgerDesign()) -> TransitionSystem:
     """The ledger under `design`, with everything that is claimed of it."""
     return TransitionSystem(
@@ -637,16 +654,7 @@ def ledger(design: LedgerDesign = LedgerDesign()) -> TransitionSystem:
         functions=(size, hash_of, owner, position, inputs_of),
         axioms=WORLD,
         init=INIT,
-        actions=(
-            check_and_update_cache(),
-            can_allocate(design),
-            allocate(),
-            allocate_again(design),
-            free_encoder_input(design),
-            free(),
-            get_freed_mm_hashes(design),
-            reset(design),
-        ),
+        actions=_calls(design),
         invariants=(*STATE_CLAIMS, *STRENGTHENING),
         action_properties=CALL_CLAIMS,
         pass_start=freed.is_empty() & evicted.is_empty(),
@@ -654,4 +662,5 @@ def ledger(design: LedgerDesign = LedgerDesign()) -> TransitionSystem:
         observables=OBSERVABLES,
         freedoms=FREEDOMS,
         uniqueness=UNIQUENESS,
+        duties=DUTIES,
     )
