@@ -48,7 +48,8 @@ def run_step(directory: Path, **inputs: str) -> tuple[int, str, str]:
         env=environment,
         capture_output=True,
     )
-    return done.returncode, *(file.read_text() for file in files.values())
+    outputs, summary = (file.read_text() for file in files.values())
+    return done.returncode, outputs, summary
 
 
 def test_it_passes(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_our_ledger_gives_the_same_schedule() -> None:
 
 
 @pytest.mark.parametrize("page", sorted(FINDINGS.glob("*.md")), ids=lambda page: page.stem)
-def test_the_scripts_of_the_findings_end_in_a_miss(page: str) -> None:
+def test_the_scripts_of_the_findings_end_in_a_miss(page: Path) -> None:
     from mmcache_conformance.engines.vllm.engine import EncoderCacheMiss
 
     scripts = re.findall(

@@ -41,8 +41,8 @@ def test_it_brings_the_vectors_and_the_type_markers(wheel: Path) -> None:
 def test_it_proves_and_runs_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "fresh", with_pip=True)
     bin_ = tmp_path / "fresh" / "bin"
-    install = [bin_ / "python", "-m", "pip", "install", "--quiet"]
-    constraints = ["--constraint", ROOT / "constraints.txt"]
+    install: list[str | Path] = [bin_ / "python", "-m", "pip", "install", "--quiet"]
+    constraints: list[str | Path] = ["--constraint", ROOT / "constraints.txt"]
     subprocess.run([*install, *constraints, wheel], check=True, capture_output=True)
     for command, expected in (
         (["mmcache-spec", "prove"], "PROVED"),
@@ -53,6 +53,6 @@ def test_it_proves_and_runs_in_a_fresh_environment(wheel: Path, tmp_path: Path) 
         )
         assert done.returncode == 0, done.stderr
         assert expected in done.stdout
-    alone = [bin_ / "python", "-c", "import mmcache; print(mmcache.__file__)"]
+    alone: list[str | Path] = [bin_ / "python", "-c", "import mmcache; print(mmcache.__file__)"]
     where = subprocess.run(alone, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert str(tmp_path) in where

@@ -382,7 +382,8 @@ LEDGERS: tuple[type[WrongLedger], ...] = tuple(WrongLedger.__subclasses__())
 ENCODER_DECODERS: tuple[type[WrongEncoderDecoder], ...] = tuple(
     WrongEncoderDecoder.__subclasses__()
 )
-HISTORIC: tuple[type[WrongLedger] | type[WrongEncoderDecoder], ...] = tuple(
-    cls for cls in (*LEDGERS, *ENCODER_DECODERS) if cls.report is not None
+HISTORIC: tuple[type[WrongLedger] | type[WrongEncoderDecoder], ...] = (
+    *(cls for cls in LEDGERS if cls.report is not None),
+    *(cls for cls in ENCODER_DECODERS if cls.report is not None),
 )
 """Those that a real engine once was like."""

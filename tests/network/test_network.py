@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -44,8 +44,8 @@ def release(cache: Path) -> Release:
     return read
 
 
-def _capabilities(source: Source) -> dict[str, tuple[str, ...]]:
-    return dict(PythonTarget("release", lambda: load_classes(source)).start().capabilities)
+def _capabilities(source: Source) -> Mapping[str, tuple[str, ...]]:
+    return PythonTarget("release", lambda: load_classes(source)).start().capabilities
 
 
 def test_the_cache_needs_no_index(

@@ -22,7 +22,7 @@ from mmcache_spec.kernel.system import Action, TransitionSystem
 from mmcache_spec.kernel.terms import Term, total
 from mmcache_spec.model.goals import ENCODER_DECODER_GOALS, ENGINE_GOALS, LEDGER_GOALS
 from mmcache_spec.model.ledger import cached, freed, ledger
-from mmcache_spec.model.variants import SPECIFIED, VARIANTS, Variant
+from mmcache_spec.model.variants import SPECIFIED, VARIANTS, Expected, Variant
 from mmcache_spec.model.world import scope, scopes_up_to, size
 from mmcache_spec.render.story import cti_story
 from mmcache_vectors.clauses import CLAUSES
@@ -101,6 +101,7 @@ def test_a_wrong_start_is_refuted_with_the_initial_state() -> None:
     )
     outcome = decide(obligation, SMALL)
     assert outcome.verdict == "refuted"
+    assert outcome.cti is not None
     assert outcome.cti.step is None
     assert any("start   cached" in line for line in cti_story(outcome))
 
@@ -117,6 +118,12 @@ def test_the_assumptions_of_the_proofs_contradict_nothing(system: TransitionSyst
         answer = solver.check()
         assert answer != z3.unsat, action.name
         assert answer == z3.sat or system.name == "progress", action.name
+
+
+def expected_of(variant: Variant) -> Expected:
+    """The verdict that a wrong variant comes with."""
+    assert variant.expected is not None
+    return variant.expected
 
 
 # --- broken on purpose -------------------------------------------------------------------------
@@ -228,21 +235,22 @@ def test_without_its_guard_allocate_breaks_conservation() -> None:
 def test_a_wrong_decision_breaks_the_clauses_it_is_expected_to_break(variant: Variant) -> None:
     proof = prove(variant.system, SMALL)
     assert proof.verdict == "refuted"
-    assert set(proof.refuted_clauses) == set(variant.expected.breaks)
+    assert set(proof.refuted_clauses) == set(expected_of(variant).breaks)
     assert [o.obligation.label for o in proof.undecided] == []
 
 
 @pytest.mark.parametrize("variant", WRONG, ids=lambda v: v.name)
 @pytest.mark.parametrize("origin", ["init", "pass"])
 def test_the_shortest_counterexample_is_the_expected_one(variant: Variant, origin: Start) -> None:
-    if len(variant.expected.from_init) > 9 and origin == "init":
+    expected = expected_of(variant)
+    if len(expected.from_init) > 9 and origin == "init":
         pytest.skip("takes a minute: `mmcache-spec variants --check` does it, in CI")
     within = [scope(2, 2, 1)] if variant.system.name == "engine" else scopes_up_to(3, 2, 2)
     found = shortest(variant.system, within, origin, 13, variant.aims_at)
     assert isinstance(found, Counterexample)
-    assert found.actions == getattr(variant.expected, f"from_{origin}")
-    if variant.expected.target is not None:
-        assert variant.expected.target in found.clauses
+    assert found.actions == getattr(expected, f"from_{origin}")
+    if expected.target is not None:
+        assert expected.target in found.clauses
 
 
 @pytest.mark.parametrize("variant", RIGHT, ids=lambda v: v.name)
@@ -251,8 +259,8 @@ def test_another_right_decision_is_proved_too(variant: Variant) -> None:
 
 
 def test_every_clause_is_broken_by_some_variant() -> None:
-    broken = {clause for v in WRONG for clause in v.expected.breaks}
-    broken |= {v.expected.target for v in WRONG if v.expected.target is not None}
+    broken = {clause for v in WRONG for clause in expected_of(v).breaks}
+    broken |= {target for v in WRONG if (target := expected_of(v).target) is not None}
     assert set(CLAUSES) - broken == {"L5", "L11"}, "see test_clauses_without_a_variant"
 
 
@@ -282,6 +290,7 @@ def test_specified_has_no_short_counterexample() -> None:
 
 def test_a_counterexample_is_what_the_interpreter_says_it_is() -> None:
     found = shortest(VARIANTS["unfiltered_report"].system, [scope(2, 1, 2)])
+    assert found is not None
     interpreter = Interpreter(VARIANTS["unfiltered_report"].system, found.world)
     *before, last = interpreter.run([s.call for s in found.steps])
     assert all(not [p for p in interpreter.breaks(s) if p.clause] for s in before)

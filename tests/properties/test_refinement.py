@@ -13,16 +13,15 @@ from typing import Any
 
 import pytest
 
-from mmcache import EngineRequest
 from mmcache_conformance.engines.protocol import engine_case
 from mmcache_conformance.engines.random import random_workload
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferenceRun
 from mmcache_conformance.suites.load import ENGINES, load_suite
-from mmcache_spec.evaluate.interpreter import Call, Interpreter
+from mmcache_spec.evaluate.interpreter import Call, Interpreter, State
 from mmcache_spec.kernel.system import TransitionSystem
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
 from mmcache_spec.oracle import input_name, world_of
-from mmcache_vectors.engine import EngineVector
+from mmcache_vectors.engine import EngineVector, WorkloadRequest
 from mmcache_vectors.manager import Item, Parameters, Request
 
 ENGINE = next(s for s in SPECIFIED.systems if s.name == "engine")
@@ -45,8 +44,8 @@ class Follower:
     def __init__(self, system: TransitionSystem, vector: EngineVector) -> None:
         self.world = world_of(_parameters(vector))
         self.interpreter = Interpreter(system, self.world)
-        self.state = self.interpreter.initial()
-        self.used = Counter()
+        self.state: State = self.interpreter.initial()
+        self.used: Counter[str] = Counter()
         self.strips = bool(system.action("dispatch").parameters)
 
     def call(self, action: str, **arguments: Any) -> Any:
@@ -102,7 +101,7 @@ def _lockstep(system: TransitionSystem, variant: str, vector: EngineVector) -> C
             report = follower.follow(action, request, input_id)
             if action != "dispatch":
                 continue
-            assert report == set(record.report)
+            assert report == frozenset(record.report)
             assert follower.hashes("cached") == set(record.cached)
             if record.without_payload:
                 # S8 is broken. The specification stops at that; the worker encodes nothing.
@@ -124,7 +123,7 @@ def _lockstep(system: TransitionSystem, variant: str, vector: EngineVector) -> C
     return follower.used
 
 
-def _request(vector: EngineVector, request_id: str) -> EngineRequest:
+def _request(vector: EngineVector, request_id: str) -> WorkloadRequest:
     return next(r for r in vector.requests if r.request_id == request_id)
 
 
@@ -134,7 +133,7 @@ def test_vectors(vector: EngineVector) -> None:
 
 
 def test_random_workloads() -> None:
-    used = Counter()
+    used: Counter[str] = Counter()
     for seed in range(60):
         used += _lockstep(ENGINE, "specified", random_workload(seed))
     everything = {a.name for a in ENGINE.actions}

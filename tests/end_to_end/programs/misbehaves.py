@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -29,7 +30,7 @@ def say(text: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def document(answers: object) -> dict[str, list[dict[str, dict[str, object]]]]:
+def document(answers: object) -> Any:
     return json.loads(msgspec.json.encode(answers))
 
 
@@ -120,6 +121,7 @@ if HOW == "starts once" and MARK is not None:
     MARK.touch()
 
 count = 0
+capabilities = {kind: calls for kind, calls in found.capabilities.items() if kind != "engine"}
 for line in sys.stdin.buffer:
     request = decode(line)
     if isinstance(request, Start):
@@ -128,7 +130,7 @@ for line in sys.stdin.buffer:
             name = "another" if MARK.exists() else name
             MARK.touch()
         about = About(name, "python")
-        say(msgspec.json.encode(Started(1, about, found.capabilities)) + b"\n")
+        say(msgspec.json.encode(Started(1, about, capabilities)) + b"\n")
     elif isinstance(request, Run):
         count += 1
         good = msgspec.json.encode(Ran(request.seq, target.run(request.case))) + b"\n"

@@ -45,7 +45,7 @@ def numbered(
     worker: Any = False,
 ) -> list[Event]:
     """`(class, arguments...)` of one manager, with the numbers that a recorder gives."""
-    made = [Created(manager, 0, kind, cache_size, worker)]
+    made: list[Event] = [Created(manager, 0, kind, cache_size, worker)]
     made += [cls(manager, k, *given) for k, (cls, *given) in enumerate(events, start=1)]
     return made
 
@@ -289,7 +289,7 @@ def test_nothing_follows_an_end() -> None:
 # --- the command -------------------------------------------------------------------------------
 
 
-def run(*arguments: str, stdin: Any = None) -> Result:
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
     return CliRunner().invoke(cli, ["check", *map(str, arguments)], input=stdin)
 
 

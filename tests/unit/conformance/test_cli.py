@@ -25,7 +25,7 @@ RIGHT = "tests.support.plain_managers:Attaches,tests.support.plain_managers:Enco
 
 
 @pytest.fixture
-def run(vector_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:  # type: ignore[no-untyped-def]
+def run(vector_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """`mmcache-conformance ARGUMENTS --vectors DIR` on the hand-made vectors."""
     monkeypatch.setenv("COLUMNS", "120")
 

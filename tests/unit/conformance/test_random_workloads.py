@@ -12,6 +12,7 @@ from mmcache_conformance.engines.clauses import judge
 from mmcache_conformance.engines.protocol import engine_case
 from mmcache_conformance.engines.random import random_run, random_workload
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
+from mmcache_conformance.verdicts.model import PassFailure
 from mmcache_conformance.verdicts.run import run_vector
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_vectors.engine import (
@@ -94,12 +95,14 @@ def workloads(draw: Any) -> EngineVector:
     )
 
 
-def _broken(variant: str, vector: EngineVector) -> Any:
+def _broken(variant: str, vector: EngineVector) -> list[tuple[int, str, str]]:
     target = ReferencePass(variant)
     verdict = run_vector(target, target.start(), vector)
     assert verdict.outcome != "error", verdict.reason
-    broken = verdict.failure.breaches if verdict.failure else ()
-    return [(b.pass_number, b.clause, b.says) for b in broken]
+    if verdict.failure is None:
+        return []
+    assert isinstance(verdict.failure, PassFailure)
+    return [(b.pass_number, b.clause, b.says) for b in verdict.failure.breaches]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

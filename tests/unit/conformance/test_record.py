@@ -41,7 +41,7 @@ def test_calls_that_a_manager_makes_of_itself_are_its_own_affair(
 ) -> None:
     cls, recorder = ledger
 
-    class Deep(cls):
+    class Deep(cls):  # type: ignore[valid-type, misc]  # a class that is made when it is asked for
         def __init__(self, cache_size: int) -> None:
             super().__init__(cache_size)
             self.ready = True
@@ -147,7 +147,8 @@ def fake_vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
         if parent:
             setattr(modules[parent], child, module)
     managers = modules[names[-1]]
-    managers.EncoderCacheManager, managers.EncoderDecoderCacheManager = fresh_classes()
+    kinds = ("EncoderCacheManager", "EncoderDecoderCacheManager")
+    vars(managers).update(zip(kinds, fresh_classes(), strict=True))
     return managers
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_state_that_cannot_be_compared_is_a_failing_step() -> None:
             self.turned = True
 
         @property
-        def num_free_slots(self) -> object:
+        def num_free_slots(self) -> Any:
             return 1.5 if self.turned else 1
 
     from mmcache_conformance.targets.python import ManagerClasses, PythonTarget

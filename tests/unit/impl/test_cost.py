@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 
 from mmcache import EncoderCacheManager, EncoderDecoderCacheManager
 
-counted = Counter()
+counted: Counter[str] = Counter()
 
 
 class Text(str):
@@ -44,7 +44,7 @@ class Position(int):
         counted["position compared"] += 1
         return int.__eq__(self, other)
 
-    def __lt__(self, other: object) -> bool:
+    def __lt__(self, other: int) -> bool:
         counted["position ordered"] += 1
         return int.__lt__(self, other)
 
@@ -55,7 +55,7 @@ class Item:
 
 
 class Request:
-    def __init__(self, name: str, hashes: Any) -> None:
+    def __init__(self, name: str, hashes: Sequence[str]) -> None:
         self.request_id = Text(name)
         self.mm_features = [Item(Text(h)) for h in hashes]
 
@@ -63,25 +63,26 @@ class Request:
         return 1
 
 
-class NeverGoneThrough:
-    """For a table whose length is what must not matter."""
+def _refuse(self: object, *_: object) -> Any:
+    raise AssertionError("a table of all cached hashes was gone through")
 
-    def _refuse(self, *_: object) -> None:
-        raise AssertionError("a table of all cached hashes was gone through")
+
+class Dict(dict[str, Any]):
+    """A table whose length is what must not matter."""
 
     __iter__ = __reversed__ = keys = values = items = copy = _refuse
 
 
-class Dict(NeverGoneThrough, dict):
-    pass
+class Ordered(OrderedDict[str, Any]):
+    """Likewise, and its oldest entry may be taken."""
 
+    __iter__ = __reversed__ = keys = values = items = copy = _refuse
 
-class Ordered(NeverGoneThrough, OrderedDict):
-    def popitem(self, last: bool = True) -> tuple[Any, Any]:
+    def popitem(self, last: bool = True) -> tuple[str, Any]:
         return OrderedDict.popitem(self, last)
 
 
-def cost(call: Callable[..., object], *arguments: Any) -> int:
+def cost(call: Callable[..., object], *arguments: Any) -> dict[str, int]:
     """What the call costs, as counts."""
     counted.clear()
 
@@ -99,7 +100,7 @@ def cost(call: Callable[..., object], *arguments: Any) -> int:
     return dict(counted)
 
 
-def filled(cls: type[EncoderCacheManager], n: int, at_work: bool = 0) -> Any:
+def filled(cls: type[EncoderCacheManager], n: int, at_work: int = 0) -> Any:
     """`n` freeable hashes, and `at_work` requests that hold one more each; no room is left."""
     manager = cls(n + at_work)
     for k in range(n + at_work):
@@ -115,7 +116,7 @@ LENGTHS = (10, 1000)
 
 @pytest.mark.parametrize("cls", [EncoderCacheManager, EncoderDecoderCacheManager])
 def test_no_call_costs_more_with_more_cached(cls: type[EncoderCacheManager]) -> None:
-    def costs(n: int) -> Any:
+    def costs(n: int) -> dict[str, dict[str, int]]:
         manager = filled(cls, n, at_work=n)
         if cls is EncoderCacheManager:
             manager.cached = Dict(manager.cached)
@@ -149,7 +150,7 @@ def test_no_call_costs_more_with_more_cached(cls: type[EncoderCacheManager]) -> 
 def test_no_call_for_one_item_costs_more_with_more_items(
     cls: type[EncoderCacheManager], same: bool
 ) -> None:
-    def costs(n: int) -> Any:
+    def costs(n: int) -> dict[str, dict[str, int]]:
         manager = cls(2 * n)
         request = Request("r", ["same" if same else f"h {k}" for k in range(n)])
         for k in range(n - 1):
@@ -171,7 +172,7 @@ def test_no_call_for_one_item_costs_more_with_more_items(
 @pytest.mark.parametrize("cls", [EncoderCacheManager, EncoderDecoderCacheManager])
 @pytest.mark.parametrize("same", [False, True], ids=["distinct", "repeated"])
 def test_free_is_linear_in_the_items_held(cls: type[EncoderCacheManager], same: bool) -> None:
-    def of_one_item(n: int) -> Any:
+    def of_one_item(n: int) -> dict[str, float]:
         manager = cls(2 * n)
         request = Request("r", ["same" if same else f"h {k}" for k in range(n)])
         for k in range(n):
@@ -186,14 +187,14 @@ def test_free_is_linear_in_the_items_held(cls: type[EncoderCacheManager], same: 
 
 
 def test_free_sorts_only_what_was_not_taken_in_ascending_order() -> None:
-    def ordered(n: int, taken: tuple[int, ...]) -> Any:
+    def ordered(n: int, taken: Callable[[int], Iterable[int]]) -> int:
         manager = EncoderCacheManager(n)
         request = Request("r", [f"h {k}" for k in range(n)])
         for k in taken(n):
             manager.allocate(request, Position(k))
         return cost(manager.free, request).get("position ordered", 0)
 
-    def hits_before_misses(n: int) -> Any:
+    def hits_before_misses(n: int) -> list[int]:
         """In each window of four, as vLLM's scheduler takes them."""
         return [start + k for start in range(0, n, 4) for k in (1, 3, 0, 2)]
 
@@ -213,7 +214,7 @@ def test_held_positions_are_sorted_once_and_not_on_every_look() -> None:
 
 
 def test_eviction_and_report_are_linear_in_what_is_evicted() -> None:
-    def of_one_hash(n: int) -> Any:
+    def of_one_hash(n: int) -> dict[tuple[str, str], float]:
         manager = filled(EncoderCacheManager, n)
         wanted = Request("r", ["new"])
         admission = cost(manager.can_allocate, wanted, Position(0), 1, n - 1)
@@ -245,7 +246,7 @@ class ScansInC(EncoderCacheManager):
     ("cls", "what"), [(ScansTheCached, "instructions"), (ScansInC, "text compared")]
 )
 def test_the_meter_notices_a_scan(cls: type[EncoderCacheManager], what: str) -> None:
-    def release(n: int) -> Any:
+    def release(n: int) -> int:
         manager, request = filled(cls, n), Request("hit", ["old 0"])
         manager.check_and_update_cache(request, Position(0))
         return cost(manager.free_encoder_input, request, Position(0))[what]

@@ -14,7 +14,7 @@ import mmcache
 PAGE = Path(__file__).parents[3] / "docs" / "differences.md"
 
 
-def vllm_module() -> ModuleType:
+def vllm_module() -> ModuleType | None:
     """vLLM's module where vLLM is installed in the release that the page is about."""
     try:
         if import_module("vllm.version").__version__ == "0.33.0":

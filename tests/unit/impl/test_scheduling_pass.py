@@ -10,7 +10,7 @@ from mmcache import EngineItem, EngineParameters, EngineRequest, SchedulingPass
 from mmcache.engine.kv_blocks import KvBlocks
 
 
-def engine(**changes: Any) -> Any:
+def engine(**changes: Any) -> SchedulingPass:
     plain = {
         "cache_size": 8,
         "encoder_budget": 64,
@@ -22,13 +22,13 @@ def engine(**changes: Any) -> Any:
     return SchedulingPass(EngineParameters(**{**plain, **changes}))
 
 
-def request(name: str, *items: tuple[Any, ...], text: str = 1, **more: Any) -> EngineRequest:
+def request(name: str, *items: tuple[str, int, int], text: int = 1, **more: Any) -> EngineRequest:
     placed = tuple(EngineItem(h, position, size) for h, position, size in items)
     tokens = text + sum(size for _, _, size in items)
     return EngineRequest(name, placed, tokens, **more)
 
 
-def turn(scheduler: Any) -> Any:
+def turn(scheduler: SchedulingPass) -> Any:
     output = scheduler.schedule()
     return output, scheduler.update(output)
 

@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from mmcache_conformance.exhaust.world import Scope, parameters_of_scope, specified
+from mmcache_conformance.exhaust.world import Scope, parameters_of_scope
+from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.compiled import CompiledSystem
-from mmcache_spec.evaluate.interpreter import Call, Interpreter
+from mmcache_spec.evaluate.interpreter import Call, Interpreter, State
 from mmcache_spec.kernel.system import Action, Monitor, TransitionSystem
 from mmcache_spec.kernel.terms import BOOL, FALSE, INT, SetSort, number, state
 from mmcache_spec.oracle import world_of
@@ -27,7 +28,7 @@ def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope: Scope)
     calls = [c for a in system.actions for c in interpreter.calls(a, range(-1, 8))]
     often = [c for c in calls if c.action in {"allocate", "free_encoder_input"}]
     chance = random.Random(1)
-    at = interpreter.initial()
+    at: State = interpreter.initial()
     assert compiled.pack(at) == compiled.initial()
     made, functions = 0, {}
     for _ in range(5000):

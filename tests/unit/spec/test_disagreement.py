@@ -17,7 +17,7 @@ import z3
 from mmcache_spec.checks import bounded
 from mmcache_spec.checks.bounded import Disagreement, shortest, witnesses, wrong_start
 from mmcache_spec.checks.unrolling import Unrolling
-from mmcache_spec.evaluate.interpreter import Call, World
+from mmcache_spec.evaluate.interpreter import Call, Interpreter, World
 from mmcache_spec.kernel.goals import ANY, Goal
 from mmcache_spec.kernel.terms import FALSE, Term
 from mmcache_spec.model.ledger import ledger
@@ -95,13 +95,13 @@ def test_a_state_in_which_no_pass_begins(
     """Every invariant holds there, and the condition of a pass does not."""
 
     def never(world: World, start: dict[str, Any], calls: list[Call]) -> Read:
-        monkeypatch.setattr(bounded.Interpreter, "evaluate", evaluate)
+        monkeypatch.setattr(Interpreter, "evaluate", evaluate)
         return world, start, calls
 
-    def evaluate(self: bounded.Interpreter, term: Term, state: Any) -> Any:
+    def evaluate(self: Interpreter, term: Term, state: Any) -> Any:
         return False if term is system.pass_start else right(self, term, state)
 
-    system, right = ledger(), bounded.Interpreter.evaluate
+    system, right = ledger(), Interpreter.evaluate
     lying(never, breaks=always)
     with pytest.raises(Disagreement, match=r"the pass starts outside of \[\]"):
         shortest(system, [SMALLEST], "pass", 1)

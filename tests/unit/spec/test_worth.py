@@ -74,12 +74,13 @@ def test_a_difference_is_found_and_none_is_found_in_itself() -> None:
     wrong = VARIANTS["refusal_evicts"].system
     agreement = agreement_of("ledger")
     found = distinguish(lg.ledger(), wrong, agreement, [scope(2, 1, 2)], 3)
+    assert found is not None
     assert [s.call.action for s in found.steps][-1] == "can_allocate"
     assert distinguish(lg.ledger(), lg.ledger(), agreement, [scope(2, 1, 2)], 3) is None
 
 
 def test_the_cover_is_least_and_keeps_what_it_is_told() -> None:
-    covers = {"a": {1, 2}, "b": {2, 3}, "c": {1, 2, 3}, "d": {4}}
+    covers = {"a": {"1", "2"}, "b": {"2", "3"}, "c": {"1", "2", "3"}, "d": {"4"}}
     assert least_cover(covers) == ["c", "d"]
     assert least_cover(covers, kept=["a"]) == ["a", "b", "d"]
     assert least_cover(covers, most=1) == ["c"]
