@@ -53,7 +53,7 @@ lint: $(VENV)/.installed-test
 	@$(BIN)/lint-imports
 
 bench: $(VENV)/.installed-test
-	@$(BIN)/python tests/tools/bench
+	@$(BIN)/python -m tests.tools.bench
 
 $(VENV)/.installed-strength: $(VENV)/.installed-test
 	@$(PIP) --editable '.[test,strength]'
