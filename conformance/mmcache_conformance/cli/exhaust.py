@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 import click
+
+from mmcache_spec.campaign import ClusterError, workers
 
 from ..exits import ExitCode
 from .options import json_option, print_document
 
 if TYPE_CHECKING:
+    from mmcache_vectors.manager import Manager
+
     from ..exhaust.search import Exhausted, Progress
     from ..exhaust.world import Scope
 
@@ -22,83 +26,98 @@ __all__ = ["exhaust"]
 
 @click.command()
 @click.argument("target", default="reference")
-@click.option("--hashes", type=click.IntRange(1, 12), default=4, show_default=True)
-@click.option("--requests", type=click.IntRange(1, 6), default=2, show_default=True)
-@click.option("--inputs", type=click.IntRange(1, 12), default=4, show_default=True, help="Each.")
-@click.option("--capacity", type=click.IntRange(0), default=6, show_default=True)
+@click.option("--hashes", type=click.IntRange(1, 12), multiple=True, default=(4,))
+@click.option("--requests", type=click.IntRange(1, 6), multiple=True, default=(2,))
+@click.option(
+    "--inputs", type=click.IntRange(1, 12), multiple=True, default=(4,), help="Of each request."
+)
+@click.option("--capacity", type=click.IntRange(0), multiple=True, default=(6,))
 @click.option("--sizes", help="Of the hashes, such as 1,2,3,2 (which is the default for four).")
 @click.option("--encoder-decoder", is_flag=True, help="The manager for encoder-decoder models.")
-@click.option("--processes", type=click.IntRange(1), help="Default: one a core.")
 @click.option(
     "--max-states",
     type=click.IntRange(1),
     default=2_000_000,
     show_default=True,
-    help="Give up beyond; one takes one or two kilobytes.",
+    help="Give up beyond, in each scope; one takes one or two kilobytes.",
 )
+@click.option("--jobs", type=click.IntRange(1), help="Scopes at a time (default: one a core).")
+@click.option("--cluster", metavar="ADDRESS", help="Search the scopes on this Dask cluster.")
 @json_option
 @click.pass_context
 def exhaust(
     context: click.Context,
     target: str,
-    hashes: int,
-    requests: int,
-    inputs: int,
-    capacity: int,
+    hashes: tuple[int, ...],
+    requests: tuple[int, ...],
+    inputs: tuple[int, ...],
+    capacity: tuple[int, ...],
     sizes: str | None,
     encoder_decoder: bool,
-    processes: int | None,
     max_states: int,
+    jobs: int | None,
+    cluster: str | None,
     as_json: bool,
 ) -> None:
     """Go through every reachable state of TARGET and of the specification, together.
 
     Within the scope this is complete: every sequence of calls that a caller may make, of any
-    length. TARGET is as for run, but must be a Python class.
+    length. TARGET is as for run, but must be a Python class. The scope is 4 hashes, 2 requests
+    with 4 inputs each, capacity 6; give an option twice, as in --capacity 4 --capacity 6, to
+    search several scopes, each in a process of its own.
 
     \b
     The exit code is 0 if nothing differs, 1 if something does, 2 if the
     command cannot be understood, 3 if the target could not be started or
-    the search was given up.
+    a search was given up.
     """
     from ..errors import TargetError, TargetNameError
-    from ..exhaust.search import exhaust as search
+    from ..exhaust.report import report_of
     from ..exhaust.world import Scope
 
-    scope = Scope(
-        "encoder_decoder" if encoder_decoder else "encoder_cache",
-        hashes,
-        requests,
-        inputs,
-        capacity,
-        _sizes(sizes, hashes),
-    )
+    kind: Manager = "encoder_decoder" if encoder_decoder else "encoder_cache"
+    scopes = [
+        Scope(kind, h, r, i, c, _sizes(sizes, h))
+        for h, r, i, c in product(hashes, requests, inputs, capacity)
+    ]
+    found = []
     try:
-        with _progress(not as_json) as tell, contextlib.redirect_stdout(sys.stderr):
-            found = search(
-                target,
-                scope,
-                processes=processes or os.cpu_count() or 1,
-                max_states=max_states,
-                tell=tell,
-            )
+        for one in _searched(target, scopes, max_states, jobs, cluster, quiet=as_json):
+            found.append(one)
+            if not as_json:
+                click.echo("\n".join(_report(one, one.scope)))
     except TargetNameError as error:
         raise click.UsageError(str(error)) from None
-    except TargetError as error:
+    except (TargetError, ClusterError) as error:
         click.echo(f"{target} could not be exhausted: {error}", err=True)
         context.exit(ExitCode.COULD_NOT)
+    report = report_of(found)
     if as_json:
-        print_document(found)
-    else:
-        click.echo("\n".join(_report(found, scope)))
-    context.exit(_exit_code(found))
+        print_document(report)
+    context.exit(report.exit_code)
 
 
-def _exit_code(found: Exhausted) -> ExitCode:
-    if found.disagreement is not None:
-        return ExitCode.FAILED
-    complete = not found.bounded and found.spec_states == found.spec_states_expected
-    return ExitCode.OK if complete else ExitCode.COULD_NOT
+def _searched(
+    target: str,
+    scopes: Sequence[Scope],
+    max_states: int,
+    jobs: int | None,
+    cluster: str | None,
+    *,
+    quiet: bool,
+) -> Iterator[Exhausted]:
+    """One search a scope, in order: here if there is one, else by several workers."""
+    from ..exhaust.search import exhaust as search
+
+    if len(scopes) == 1 and cluster is None:
+        with _progress(not quiet) as on_progress, contextlib.redirect_stdout(sys.stderr):
+            found = search(target, scopes[0], max_states=max_states, on_progress=on_progress)
+        yield found
+        return
+    with workers(cluster, jobs=jobs) as executor:
+        running = [executor.submit(search, target, s, max_states=max_states) for s in scopes]
+        for job in running:
+            yield job.result()
 
 
 def _sizes(text: str | None, hashes: int) -> tuple[int, ...]:
@@ -129,14 +148,14 @@ def _progress(wanted: bool) -> Iterator[Callable[[Progress], None]]:
     started = time.perf_counter()
     with console.status("starting") as status:
 
-        def tell(now: Progress) -> None:
+        def on_progress(now: Progress) -> None:
             rate = now.pairs / (time.perf_counter() - started)
             status.update(
                 f"{now.pairs:,} states, {now.transitions:,} calls, depth {now.depth}, "
                 f"{now.waiting:,} waiting, {rate:,.0f} states/s"
             )
 
-        yield tell
+        yield on_progress
 
 
 def _report(found: Exhausted, scope: Scope) -> Iterator[str]:

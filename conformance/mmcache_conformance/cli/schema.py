@@ -33,8 +33,8 @@ SCHEMAS: dict[str, tuple[str, str, str]] = {
     "log": ("mmcache_conformance.logs.format", "log_schema", "a line of a log"),
     "check": ("mmcache_conformance.logs.verdict", "check_schema", "what check --json prints"),
     "exhaust": (
-        "mmcache_conformance.exhaust.search",
-        "Exhausted",
+        "mmcache_conformance.exhaust.report",
+        "ExhaustReport",
         "what exhaust --json prints",
     ),
 }

@@ -29,10 +29,13 @@ from mmcache_vectors.manager import (
 from ..oracle.systems import specified
 from ..targets.protocol import ALLOCATE_AGAIN, call_name
 
-__all__ = ["Scope", "SpecSide", "alphabet", "parameters_of_scope"]
+__all__ = ["Scope", "SpecifiedManager", "alphabet", "parameters_of_scope"]
 
 _Doing = tuple[CompiledCall, tuple[int, ...]]
 """A function of the state, and the integers to call it with."""
+
+Successor = tuple[int, Any, Packed]
+"""The index of a call, its result, and the state after it."""
 
 SIZES = (1, 2, 3, 2)
 """Repeated where there are more hashes: different enough that every count of evictions occurs."""
@@ -94,7 +97,7 @@ def alphabet(parameters: Parameters) -> Iterator[Call]:
     yield Reset()
 
 
-class SpecSide:
+class SpecifiedManager:
     """The specified manager: packed states, in which only the order of times is kept."""
 
     def __init__(self, scope: Scope, capabilities: frozenset[str]) -> None:
@@ -114,15 +117,15 @@ class SpecSide:
             else None
         )
         self._canonical: dict[tuple[int, tuple[int, ...]], tuple[tuple[int, ...], int]] = {}
-        self._successors: dict[Packed, list[tuple[int, Any, Packed]]] = {}
+        self._successors: dict[Packed, list[Successor]] = {}
         self._observed: dict[Packed, Observed] = {}
         self._reports: dict[int, frozenset[str]] = {}
 
     def initial(self) -> Packed:
         return self._in_order(self.compiled.initial())
 
-    def successors(self, state: Packed) -> list[tuple[int, Any, Packed]]:
-        """For each call that the guards allow: its number, its result, the next state."""
+    def successors(self, state: Packed) -> list[Successor]:
+        """For each call that the guards allow: its index, its result, the next state."""
         known = self._successors.get(state)
         if known is None:
             known = self._successors[state] = list(self._compute(state))
@@ -135,7 +138,7 @@ class SpecSide:
             self._observed[state] = known
         return known
 
-    def _compute(self, state: Packed) -> Iterator[tuple[int, Any, Packed]]:
+    def _compute(self, state: Packed) -> Iterator[Successor]:
         known: dict[_Doing, tuple[Any, Packed] | None] = {}
         for k, choices in enumerate(self._choices):
             for doing in choices:

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +20,7 @@ from rich.table import Table
 
 from mmcache_vectors.clauses import CLAUSES
 
+from ..campaign import ClusterError, workers
 from ..checks.bounded import Counterexample, Disagreement, NoVerdict, shortest
 from ..checks.complete import Answer
 from ..checks.coverage import cover
@@ -97,7 +98,7 @@ def prove_command(variant: Variant, as_data: bool, verbose: bool) -> None:
 
     Exit code: 0 proved, 1 refuted, 2 usage, 3 unknown.
     """
-    with _apology(UNKNOWN), _workers() as executor:
+    with _apology(UNKNOWN), workers() as executor:
         proof = _prove(variant, executor)
     if as_data:
         print(json.dumps(_proof_data(variant, proof), indent=2))
@@ -272,7 +273,7 @@ def complete_command(verbose: bool) -> None:
     Exit code: 0 complete, 1 not, 2 usage, 3 unknown.
     """
     systems = {k: s for k, s in enumerate(SPECIFIED.systems) if s.freedoms}
-    with _apology(UNKNOWN), _workers() as executor:
+    with _apology(UNKNOWN), workers() as executor:
         jobs = [executor.submit(_prove_complete, SPECIFIED.name, k) for k in systems]
         proofs = [job.result() for job in jobs]
     for system, proof in zip(systems.values(), proofs, strict=True):
@@ -377,7 +378,7 @@ def variants_command(check: bool) -> None:
             _print_variant(variant)
         return
     bad = 0
-    with _apology(UNKNOWN), _workers() as executor:
+    with _apology(UNKNOWN), workers() as executor:
         jobs = [(v, executor.submit(_recompute, name)) for name, v in VARIANTS.items()]
         for variant, job in jobs:
             differences = job.result()
@@ -483,7 +484,7 @@ def counterexamples_command(check: bool, folder: Path | None, deep: bool) -> Non
 
     package = _vectors_package()
     folder = folder or package / "vectors"
-    with _apology(UNKNOWN), _workers() as executor:
+    with _apology(UNKNOWN), workers() as executor:
         suite = generate(executor)
     files = {folder / f"{v.id}.json": encode(v) for v in suite.vectors.values()}
     files[folder.parent / "manifest.json"] = manifest(suite)
@@ -516,7 +517,7 @@ def _write_walks(check: bool, folder: Path | None) -> None:
 
     if folder is None or check:
         raise click.UsageError("--deep needs --out, and nothing to --check: it is not packaged")
-    with _apology(USAGE), _workers() as executor:
+    with _apology(USAGE), workers() as executor:
         folder.mkdir(parents=True, exist_ok=True)
         count = 0
         for vector in walks(executor):
@@ -571,7 +572,8 @@ def coverage_command(markdown: bool) -> None:
     show_default=True,
     metavar="HASHES REQUESTS INPUTS",
 )
-def mutants_command(bound: int, size: tuple[int, int, int]) -> None:
+@click.option("--cluster", metavar="ADDRESS", help="Run on this Dask cluster, not here.")
+def mutants_command(bound: int, size: tuple[int, int, int], cluster: str | None) -> None:
     """Mutate every action of the managers; say which mutants the packaged vectors kill.
 
     Of each mutant that they do not kill, Z3 looks for calls that tell it from the specification;
@@ -584,7 +586,7 @@ def mutants_command(bound: int, size: tuple[int, int, int]) -> None:
     from ..generate.mutants import survivors
 
     vectors = [load(path) for path in sorted((_vectors_package() / "vectors").glob("*.json"))]
-    with _apology(UNKNOWN), _workers() as executor:
+    with _apology(UNKNOWN), workers(cluster) as executor:
         report = survivors(vectors, scope(*size), bound, executor)
     for line in report.lines():
         out.print(line)
@@ -625,12 +627,9 @@ def _apology(code: int) -> Iterator[None]:
     except Disagreement as error:
         err.print(f"the solver and the interpreter disagree; this is a defect of mmcache: {error}")
         sys.exit(UNKNOWN)
+    except ClusterError as error:
+        err.print(str(error))
+        sys.exit(UNKNOWN)
     except OSError as error:
         err.print(f"{error.filename}: {error.strerror}")
         sys.exit(code)
-
-
-@contextmanager
-def _workers() -> Iterator[Executor]:
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
-        yield executor

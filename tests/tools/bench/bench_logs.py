@@ -7,7 +7,6 @@ Say what else runs on the machine.
 
 from __future__ import annotations
 
-import os
 import resource
 import tempfile
 import time
@@ -25,11 +24,11 @@ from .bench_manager import serve, trace
 CAPACITY = 40_000
 
 
-def bench_exhaust(target: str, processes: int, scope: Scope) -> None:
-    found = exhaust(target, scope, processes=processes, max_states=10**6)
+def bench_exhaust(target: str, scope: Scope) -> None:
+    found = exhaust(target, scope, max_states=10**6)
     verdict = "differs" if found.disagreement else "complete"
     print(
-        f"exhaust {target}, {processes} processes: {found.pairs:,} states, "
+        f"exhaust {target}: {found.pairs:,} states, "
         f"{found.transitions:,} calls, {found.seconds:.2f} s, {verdict}"
     )
 
@@ -87,11 +86,10 @@ def bench_check(events: int, passes: int) -> None:
 
 def main(quick: bool = False) -> None:
     if quick:
-        bench_exhaust("reference", 1, Scope(hashes=2, requests=1, inputs=2, capacity=3))
+        bench_exhaust("reference", Scope(hashes=2, requests=1, inputs=2, capacity=3))
         bench_recorder(passes=20, rounds=1)
         bench_check(1000, passes=20)
         return
-    for processes in sorted({1, os.cpu_count() or 1}):
-        bench_exhaust("reference", processes, Scope())
+    bench_exhaust("reference", Scope())
     bench_recorder(passes=2000, rounds=5)
     bench_check(200_000, passes=2000)

@@ -86,7 +86,7 @@ def test_of_an_exception_or_an_answer_of_another_type_nothing_is_said() -> None:
 @pytest.mark.parametrize("cls", [Uncharged, ForgetsTheReference, FreeableTooEarly])
 def test_exhaust_names_the_clause_of_a_wrong_state(cls: type[WrongLedger]) -> None:
     scope = Scope(hashes=2, requests=1, inputs=2, capacity=3)
-    found = exhaust(f"{cls.__module__}:{cls.__name__}", scope, processes=1, max_states=10**4)
+    found = exhaust(f"{cls.__module__}:{cls.__name__}", scope, max_states=10**4)
     assert found.disagreement is not None
     assert "returns" not in {d.what for d in found.disagreement.differences}
     assert set(cls.clauses) <= set(found.disagreement.clauses)

@@ -11,7 +11,7 @@ import msgspec
 import mmcache_conformance
 from mmcache_conformance.engines.generate import AbstractPath, Shape
 from mmcache_conformance.engines.random import RandomRun
-from mmcache_conformance.exhaust.search import Exhausted
+from mmcache_conformance.exhaust.report import ExhaustReport
 from mmcache_conformance.logs.format import Event, Header
 from mmcache_conformance.logs.verdict import CheckReport
 from mmcache_conformance.matrix.run import Matrix
@@ -21,7 +21,7 @@ from mmcache_conformance.verdicts.expected import ExpectedFailures
 from mmcache_conformance.verdicts.model import RunReport
 
 DOCUMENTS = (
-    *(RunReport, RandomRun, CheckReport, Exhausted, Matrix, ExpectedFailures, Header, Event),
+    *(RunReport, RandomRun, CheckReport, ExhaustReport, Matrix, ExpectedFailures, Header, Event),
     *(wire.Message, wire.Started, wire.Ran, wire.Errored),
     *(importlib.import_module("mmcache_conformance.engines.generate")._Sketches, AbstractPath),
     *(Shape, load._Header),
