@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mmcache_conformance.errors import TargetError
+from mmcache_conformance.implementation import Kind
 from mmcache_conformance.targets.protocol import CALLS, OBSERVABLES
 from mmcache_conformance.targets.python import PythonTarget
 from mmcache_conformance.targets.vllm.source import MANAGER_FILE, Source, find_source, load_classes
@@ -44,7 +45,7 @@ def release(cache: Path) -> Release:
     return read
 
 
-def _capabilities(source: Source) -> Mapping[str, tuple[str, ...]]:
+def _capabilities(source: Source) -> Mapping[Kind, tuple[str, ...]]:
     return PythonTarget("release", lambda: load_classes(source)).start().capabilities
 
 

@@ -46,7 +46,7 @@ def states_by_the_interpreter(scope: Scope) -> int:
         kept = tuple((n, v) for n, v in sorted(state.items()) if n not in hidden | ghosts)
         return kept, observe(system, world, state).freeable
 
-    start = interpreter.initial()
+    start: State = interpreter.initial()
     seen, waiting = {shown(start)}, [start]
     while waiting:
         state = waiting.pop()
@@ -74,7 +74,9 @@ def test_the_count_of_states_is_that_of_the_interpreter(scope: Scope) -> None:
 
 
 @pytest.mark.parametrize(
-    "cls", [c for c in (*LEDGERS, *ENCODER_DECODERS) if c.clauses], ids=lambda c: c.__name__
+    "cls",
+    [*(c for c in LEDGERS if c.clauses), *(c for c in ENCODER_DECODERS if c.clauses)],
+    ids=lambda c: c.__name__,
 )
 def test_a_manager_that_breaks_a_clause_is_found(cls: Any) -> None:
     encoder_decoder = cls in ENCODER_DECODERS
@@ -144,8 +146,8 @@ class KeepsEntries(EncoderCacheManager):
 
     def reset(self) -> None:
         super().reset()
-        self.entries = {}
-        self.recent = deque()
+        self.entries: dict[str, Entry] = {}
+        self.recent: deque[Entry] = deque()
 
     def allocate(self, request: Request, input_id: int) -> None:
         super().allocate(request, input_id)
@@ -169,7 +171,7 @@ class GrowsAContainer(EncoderCacheManager):
 
     def __init__(self, cache_size: int) -> None:
         super().__init__(cache_size)
-        self.log = None
+        self.log: dict[str, list[int]] | None = None
 
     def allocate(self, request: Request, input_id: int) -> None:
         super().allocate(request, input_id)

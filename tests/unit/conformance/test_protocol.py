@@ -228,7 +228,8 @@ class TestSchema:
         schema = adapter_schema()
         jsonschema.Draft202012Validator.check_schema(schema)
         validator = jsonschema.Draft202012Validator(schema)
-        for message in ({}, {"cmd": "pause"}, {"seq": 0, "answers": []}, {"seq": 1}, []):
+        wrong: list[object] = [{}, {"cmd": "pause"}, {"seq": 0, "answers": []}, {"seq": 1}, []]
+        for message in wrong:
             assert not validator.is_valid(message)
 
     def test_expectations_are_not_sent(self, vectors: tuple[Vector, ...]) -> None:

@@ -215,15 +215,15 @@ def test_a_real_scheduler_is_recorded(tmp_path: Path, monkeypatch: pytest.Monkey
     pytest.importorskip("vllm.v1.core.sched.scheduler")
     from vllm import plugins
 
-    from mmcache_conformance.engines.vllm import scheduler as real
+    from mmcache_conformance.engines.vllm import engine as real
 
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setattr(plugins, "plugins_loaded", False)
     plugins.load_general_plugins()
-    engine = real.Engine(real.SchedulerSettings())
-    engine.add("a", 8, [real.Item("X", 2, 4)], max_tokens=3)
-    engine.add("b", 10, [real.Item("X", 1, 4), real.Item("Y", 5, 4)], max_tokens=3)
-    assert engine.run(50)[-1].worker == {"X", "Y"}
+    engine = real.VllmEngine(real.SchedulerSettings())
+    engine.add("a", 8, [real.WorkloadItem("X", 2, 4)], max_tokens=3)
+    engine.add("b", 10, [real.WorkloadItem("X", 1, 4), real.WorkloadItem("Y", 5, 4)], max_tokens=3)
+    assert set(engine.run(50)[-1].worker) == {"X", "Y"}
     lines = log_of(tmp_path)
     found = check_log(lambda: lines, "log")
     assert found.illegal is None

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 from hypothesis import given
@@ -38,7 +38,7 @@ class Thing:
         vars(self).update(state)
 
 
-def nothing(snapshot: object) -> None:
+def nothing(snapshot: object) -> NoReturn:
     raise AssertionError("a plain object is not observed")
 
 

@@ -19,7 +19,7 @@ from mmcache_spec.checks.redundancy import without
 from mmcache_spec.checks.smtlib import scripts
 from mmcache_spec.cli import app as cli
 from mmcache_spec.model.encoder_decoder import encoder_decoder
-from mmcache_spec.model.variants import SPECIFIED
+from mmcache_spec.model.variants import SPECIFIED, VARIANTS
 
 ROOT = Path(__file__).parents[3]
 
@@ -51,7 +51,7 @@ def test_complete_shows_two_answers_where_a_clause_is_missing(
     (claim,) = (p for p in encoder_decoder().properties if p.name == "notice_after_the_step")
     gappy = replace(SPECIFIED, systems=(without(encoder_decoder(), claim),))
     monkeypatch.setattr(cli, "SPECIFIED", gappy)
-    monkeypatch.setitem(cli.VARIANTS, gappy.name, gappy)
+    monkeypatch.setitem(VARIANTS, gappy.name, gappy)
     done = run("complete")
     assert done.exit_code == 1
     assert "? the answer of get_freed_mm_hashes is not determined" in done.output
