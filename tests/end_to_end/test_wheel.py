@@ -1,9 +1,11 @@
-"""The wheel holds exactly our four packages, and works without this repository."""
+"""The wheel holds exactly our four packages; the sdist it is built from, all that make needs."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -14,12 +16,33 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where an sdist was built, and from it a wheel."""
     out = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(out), str(ROOT)]
+    build = [sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
-    (built,) = out.glob("*.whl")
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    (built,) = dist.glob("*.whl")
     return built
+
+
+def test_the_sdist_has_all_that_make_and_ci_name(dist: Path) -> None:
+    (built,) = dist.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"Makefile", ".ci/run", "constraints.txt"} <= names
+    for file in ("Makefile", ".ci/run", "pyproject.toml"):
+        for word in re.findall(r"[\w./-]+", (ROOT / file).read_text()):
+            path = Path(word.strip("/."))
+            if not word.startswith((".venv", "/", ".")) and (ROOT / path).is_file():
+                assert str(path) in names, f"{file} names {path}"
+    for folder in ("docs", "spec/lemmas", "tests"):
+        here = {str(p.relative_to(ROOT)) for p in (ROOT / folder).rglob("*.[mpv][dy]*")}
+        assert {n for n in here if "__pycache__" not in n} <= names
 
 
 def test_its_top_level_names(wheel: Path) -> None:

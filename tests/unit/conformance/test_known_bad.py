@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -134,3 +136,9 @@ def test_a_report_is_that_of_one_defect() -> None:
         project, _, number = str(report).partition("#")
         assert project
         assert number.isdigit()
+
+
+def test_the_page_names_each_defect_with_its_clauses() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "mutants.md").read_text()
+    rows = dict(re.findall(r"^\| (\S+#\d+) \| .* \| (.*) \|$", page, re.MULTILINE))
+    assert rows == {cls.report: ", ".join(cls.clauses) for cls in HISTORIC}
