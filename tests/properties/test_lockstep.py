@@ -359,7 +359,7 @@ def hunt(machine: type[Lockstep], examples: int = 1000, **changes: Any) -> None:
         *((LedgerLockstep, cls) for cls in LEDGERS),
         *((EncoderDecoderLockstep, cls) for cls in ENCODER_DECODERS),
     ],
-    ids=lambda cls: cls.__name__,
+    ids=lambda cls: "-".join((cls.__name__, *getattr(cls, "clauses", ()))),
 )
 def test_a_known_bad_manager_is_found(
     machine: type[Lockstep], wrong: type[EncoderCacheManager]

@@ -76,7 +76,7 @@ def test_the_count_of_states_is_that_of_the_interpreter(scope: Scope) -> None:
 @pytest.mark.parametrize(
     "cls",
     [*(c for c in LEDGERS if c.clauses), *(c for c in ENCODER_DECODERS if c.clauses)],
-    ids=lambda c: c.__name__,
+    ids=lambda c: "-".join((c.__name__, *c.clauses)),
 )
 def test_a_manager_that_breaks_a_clause_is_found(cls: Any) -> None:
     encoder_decoder = cls in ENCODER_DECODERS

@@ -78,7 +78,9 @@ def _found(name: str) -> Found:
     return Found(passed, failed, frozenset(raised))
 
 
-@pytest.mark.parametrize("cls", [c for c in ALL if c.clauses], ids=lambda c: c.__name__)
+@pytest.mark.parametrize(
+    "cls", [c for c in ALL if c.clauses], ids=lambda c: "-".join((c.__name__, *c.clauses))
+)
 def test_it_is_killed_for_what_is_wrong_with_it(cls: Wrong) -> None:
     """Every failing vector fails at a step that breaks one of its clauses, and the rest pass.
 

@@ -34,6 +34,7 @@ def turn(scheduler: SchedulingPass) -> Any:
 
 
 def test_one_request_from_arrival_to_end() -> None:
+    """S1, S3, S5."""
     scheduler = engine()
     scheduler.add(request("r", ("A", 0, 4), max_tokens=2))
     output, finished = turn(scheduler)
@@ -50,6 +51,7 @@ def test_one_request_from_arrival_to_end() -> None:
 
 
 def test_a_prompt_stops_before_an_item_that_has_no_room() -> None:
+    """S1."""
     scheduler = engine(cache_size=4)
     scheduler.add(request("r", ("A", 0, 4), ("B", 6, 4), text=3))
     assert turn(scheduler)[0].num_scheduled_tokens == {"r": 6}
@@ -59,6 +61,7 @@ def test_a_prompt_stops_before_an_item_that_has_no_room() -> None:
 
 
 def test_a_repeated_item_is_encoded_once() -> None:
+    """S2, L3."""
     scheduler = engine()
     scheduler.add(request("r", ("A", 0, 4), ("A", 4, 4)))
     output, _ = turn(scheduler)
@@ -107,6 +110,7 @@ def test_aborting_who_is_not_here_changes_nothing() -> None:
 
 
 def test_an_aborted_request_leaves_no_reference() -> None:
+    """S5."""
     scheduler = engine(chunk_size=2)
     scheduler.add(request("r", ("A", 0, 4)))
     turn(scheduler)

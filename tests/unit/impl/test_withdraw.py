@@ -38,6 +38,7 @@ def state(manager: EncoderCacheManager) -> dict[str, Any]:
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_a_lone_allocation_is_undone(cls: type[EncoderCacheManager]) -> None:
+    """S2: what will not be encoded is not cached."""
     manager = cls(8)
     fresh = state(manager)
     allocate(manager, (R, 0))
@@ -48,6 +49,7 @@ def test_a_lone_allocation_is_undone(cls: type[EncoderCacheManager]) -> None:
 
 
 def test_a_shared_allocation_is_handed_over() -> None:
+    """S2: the encode is ordered in the name of the request that hit it."""
     manager = EncoderCacheManager(8)
     allocate(manager, (R, 0))
     assert manager.check_and_update_cache(S, 0)
@@ -61,6 +63,7 @@ def test_a_shared_allocation_is_handed_over() -> None:
 
 
 def test_the_heir_is_told_by_its_own_position() -> None:
+    """S2."""
     manager, heir = EncoderCacheManager(8), request("heir", "B", "A", "A")
     allocate(manager, (R, 0))
     assert manager.check_and_update_cache(heir, 2)
@@ -70,6 +73,7 @@ def test_the_heir_is_told_by_its_own_position() -> None:
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_every_position_of_the_hash_is_given_up(cls: type[EncoderCacheManager]) -> None:
+    """S2, L8."""
     manager, twice = cls(8), request("twice", "A", "B", "A")
     allocate(manager, (twice, 0), (twice, 1))
     assert manager.check_and_update_cache(twice, 2)
@@ -83,6 +87,7 @@ def test_every_position_of_the_hash_is_given_up(cls: type[EncoderCacheManager]) 
 def test_what_was_evicted_for_it_stays_evicted_and_is_reported(
     cls: type[EncoderCacheManager],
 ) -> None:
+    """L2."""
     manager, other = cls(4), request("other", "B")
     allocate(manager, (other, 0))
     manager.get_freed_mm_hashes()
@@ -97,6 +102,7 @@ def test_what_was_evicted_for_it_stays_evicted_and_is_reported(
 def test_what_the_worker_still_holds_is_reported_when_its_new_encoding_is_withdrawn(
     cls: type[EncoderCacheManager],
 ) -> None:
+    """L2, S3."""
     manager, other = cls(4), request("other", "B")
     allocate(manager, (R, 0))
     manager.get_freed_mm_hashes()
@@ -110,6 +116,7 @@ def test_what_the_worker_still_holds_is_reported_when_its_new_encoding_is_withdr
 
 @pytest.mark.parametrize("cls", [*BOTH, EncoderDecoderCacheManager])
 def test_withdrawing_what_is_not_held_changes_nothing(cls: type[EncoderCacheManager]) -> None:
+    """L9."""
     manager = cls(8)
     allocate(manager, (R, 0))
     before = state(manager)
@@ -122,6 +129,7 @@ def test_withdrawing_what_is_not_held_changes_nothing(cls: type[EncoderCacheMana
 
 
 def test_encoder_decoder_credits_and_never_reports() -> None:
+    """E1, E2."""
     manager = EncoderDecoderCacheManager(8)
     allocate(manager, (R, 0), (S, 0))
     manager.withdraw(R, 0)
@@ -132,6 +140,7 @@ def test_encoder_decoder_credits_and_never_reports() -> None:
 
 
 def test_two_phases_hide_what_this_pass_allocates() -> None:
+    """S2: no hit before the encode is dispatched."""
     manager = TwoPhaseEncoderCacheManager(8)
     allocate(manager, (R, 0))
     assert not manager.check_and_update_cache(S, 0)
@@ -142,6 +151,7 @@ def test_two_phases_hide_what_this_pass_allocates() -> None:
 
 
 def test_two_phases_undo_when_the_request_is_freed_in_the_pass() -> None:
+    """S2."""
     manager = TwoPhaseEncoderCacheManager(8)
     fresh = state(manager)
     allocate(manager, (R, 0))
@@ -150,6 +160,7 @@ def test_two_phases_undo_when_the_request_is_freed_in_the_pass() -> None:
 
 
 def test_two_phases_keep_what_an_earlier_pass_encoded() -> None:
+    """S2."""
     manager = TwoPhaseEncoderCacheManager(8)
     allocate(manager, (R, 0))
     manager.get_freed_mm_hashes()

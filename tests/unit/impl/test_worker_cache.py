@@ -23,11 +23,13 @@ def worker(request: pytest.FixtureRequest) -> WorkerEncoderCache[int]:
 
 
 def test_a_filtered_report_ends_the_same_in_every_order(worker: WorkerEncoderCache[int]) -> None:
+    """S6."""
     assert worker.step(["A"], {"C": thunk(3)}, ["B", "C"]) == {"B": 2, "C": 3}
     assert worker.embeddings == {"B": 2, "C": 3}
 
 
 def test_the_peak_of_memory_depends_on_the_order(worker: WorkerEncoderCache[int]) -> None:
+    """S4."""
     worker.step(["A"], {"C": thunk(3)}, [])
     dropped_first = worker.order == "drop_encode_gather"
     assert worker.peak == ({"B", "C"} if dropped_first else {"A", "B", "C"})
@@ -50,6 +52,7 @@ def test_reported_and_encoded_in_one_pass(worker: WorkerEncoderCache[int]) -> No
 
 
 def test_a_miss_is_named(worker: WorkerEncoderCache[int]) -> None:
+    """S1."""
     with pytest.raises(EncoderCacheMiss, match=r"Encoder cache miss for Z\.") as caught:
         worker.step([], {}, ["Z"])
     assert caught.value.mm_hash == "Z"
@@ -57,11 +60,13 @@ def test_a_miss_is_named(worker: WorkerEncoderCache[int]) -> None:
 
 
 def test_without_the_raw_item_nothing_is_encoded(worker: WorkerEncoderCache[int]) -> None:
+    """S8."""
     with pytest.raises(EncoderCacheMiss):
         worker.step([], {"Z": None}, ["Z"])
 
 
 def test_reset(worker: WorkerEncoderCache[int]) -> None:
+    """L10, S3."""
     worker.reset()
     assert worker.embeddings == {}
     assert worker.peak == frozenset()
