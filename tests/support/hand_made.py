@@ -149,7 +149,7 @@ HAND_MADE = (
         (
             (Allocate("r1", 0), None, Observed(num_free_slots=1)),
             (FreeEncoderInput("r1", 0), None, Observed(num_free_slots=2)),
-            (Free("r1"), None, Observed(num_free_slots=2)),
+            (FreeEncoderInput("r1", 0), None, Observed(num_free_slots=2)),
         ),
         manager="encoder_decoder",
         variant="encoder_decoder_repeated_credit",

@@ -72,7 +72,7 @@ class TestComparison:
     @pytest.mark.parametrize("got", [False, 1, "True", None, ("True",)])
     def test_a_boolean_is_a_boolean(self, got: object, sample: Vector) -> None:
         answers = _obedient(sample)
-        answers[3] = Answer(got)  # type: ignore[arg-type]
+        answers[3] = Answer(got)  # type: ignore[arg-type]  # wrong on purpose
         verdict = _judge(sample, answers)
         assert verdict.outcome == "fail"
         assert isinstance(verdict.failure, CallFailure)
@@ -84,7 +84,7 @@ class TestComparison:
     @pytest.mark.parametrize("got", [(), ("X",), ("X", "Y"), None, True, "Y"])
     def test_another_report(self, got: object, sample: Vector) -> None:
         answers = _obedient(sample)
-        answers[8] = Answer(got)  # type: ignore[arg-type]
+        answers[8] = Answer(got)  # type: ignore[arg-type]  # wrong on purpose
         assert _judge(sample, answers).outcome == "fail"
 
     @pytest.mark.parametrize("got", [None, False])
@@ -118,7 +118,7 @@ class TestComparison:
     )
     def test_each_observable(self, name: str, wrong: object, sample: Vector) -> None:
         answers = _obedient(sample)
-        answers[2] = Answer(None, Observed(**{name: wrong}))  # type: ignore[arg-type]
+        answers[2] = Answer(None, Observed(**{name: wrong}))  # type: ignore[arg-type]  # wrong on purpose
         failure = _judge(sample, answers).failure
         assert isinstance(failure, CallFailure)
         assert failure.step == 2
