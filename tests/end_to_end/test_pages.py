@@ -125,7 +125,7 @@ def test_every_option_that_a_page_names_exists(name: str) -> None:
                 found |= all_options(inner)
         return found
 
-    others = {"--target", "--no-deps", "--junit-xml", "--pyargs", "--version", "--flag"}
+    others = {"--target", "--help", "--no-deps", "--junit-xml", "--pyargs", "--version", "--flag"}
     known = all_options(cli) | others
     text = (DOCS / name).read_text()
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known
