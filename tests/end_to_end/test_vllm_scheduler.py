@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_the_scripts_of_the_findings_end_in_a_miss(page: str) -> None:
 
 def test_the_script_of_the_skipped_request_ends_with_an_orphan() -> None:
     (script,) = _scripts("skipped-request")
-    left: dict[str, object] = {}
+    left: dict[str, Any] = {}
     exec(script, left)
     assert left["engine"].manager.cached == {"A": {"r"}}
     assert left["engine"].scheduler.running == []

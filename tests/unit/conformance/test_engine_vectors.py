@@ -395,5 +395,5 @@ def test_an_adapter_that_breaks_down_is_an_error_of_one_vector() -> None:
 
     report = run_target(Breaks(), VECTORS[:2])
     assert [v.outcome for v in report.verdicts] == ["error", "error"]
-    assert "OSError: pipe closed" in report.verdicts[0].reason
+    assert "OSError: pipe closed" in str(report.verdicts[0].reason)
     assert exit_code([report]) == 1
