@@ -36,7 +36,12 @@ GROUPS: dict[str, Group] = {
     "judge": Group(
         _KIT,
         ("verdicts/judge.py", "verdicts/run.py"),
-        _tests("conformance/test_runner", "conformance/test_expected_failures"),
+        _tests(
+            "conformance/test_runner",
+            "conformance/test_expected_failures",
+            "conformance/test_engine_cli",
+            "conformance/test_engine_vectors",
+        ),
         timeout=120,
     ),
     "blame": Group(
