@@ -146,7 +146,7 @@ HARMLESS = {
     ("progress", "preempt", "computed"),
 }
 
-LESS = {
+LESS: dict[str, dict[str, set[str]]] = {
     "ledger": {},
     "encoder_decoder": {},
     "engine": {},
