@@ -197,6 +197,34 @@ CLAUSES: dict[str, Clause] = {
             "The worker has the raw item of everything that it is told to encode.",
             ("vllm#50871",),
         ),
+        Clause(
+            "S9",
+            "what_tokens_overlap_is_held",
+            "A request holds every input that its scheduled tokens overlap, and every one whose "
+            "tokens a rejection may bring back.",
+            ("vllm#34220", "vllm#45347", "vllm#38551"),
+        ),
+        Clause(
+            "S10",
+            "ordered_once",
+            "A hash is ordered in one name, that of a request which holds it, to be encoded or to "
+            "be loaded; and only if the worker has none, or is about to drop it.",
+        ),
+        Clause(
+            "S11",
+            "orders_are_what_was_decided",
+            "The output orders to encode, or to load, exactly what its pass has allocated for "
+            "that; what was allocated for a request that is preempted is ordered for the first "
+            "other one that needs it, or not at all.",
+            ("vllm#53723",),
+        ),
+        Clause(
+            "S12",
+            "pending_is_what_was_admitted",
+            "What is pending for the current request are the embeddings that were admitted and "
+            "not allocated yet; nothing is pending for anybody else.",
+            ("vllm#23544",),
+        ),
     )
 }
 

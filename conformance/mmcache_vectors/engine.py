@@ -90,7 +90,7 @@ class WorkloadRequest(_Strict, frozen=True):
         return self.num_text_tokens + sum(item.num_embeds for item in self.items)
 
 
-class EngineSettings(_Strict, frozen=True):
+class EngineSettings(_Strict, frozen=True, omit_defaults=True):
     """The configuration. Sizes are in embeddings, lengths in tokens."""
 
     cache_size: Count
@@ -104,6 +104,10 @@ class EngineSettings(_Strict, frozen=True):
     token_budget: Positive
     policy: Literal["fcfs", "priority"]
     prefix_caching: bool
+    lookahead: Count = 0
+    """How many tokens past the scheduled ones a drafter reads."""
+    chunked_items: bool = True
+    """Whether an item may be computed in several passes."""
 
 
 class Abort(_Strict, frozen=True, tag_field="op", tag="abort"):

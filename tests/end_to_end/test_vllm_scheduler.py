@@ -18,7 +18,9 @@ pytest.importorskip("vllm")
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 
 
-@pytest.mark.parametrize("words", ["withdraw:payload", "v2:withdraw", "two-phase:payload"])
+@pytest.mark.parametrize(
+    "words", ["withdraw:payload:skip", "v2:withdraw:skip", "two-phase:payload:skip"]
+)
 def test_with_the_repairs_nothing_fails(words):
     report = run_target(VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES))
     assert exit_code([report]) == 0, [(v.id, v.failure, v.reason) for v in report.verdicts]
@@ -26,7 +28,11 @@ def test_with_the_repairs_nothing_fails(words):
 
 @pytest.mark.parametrize(
     ("words", "cured", "left"),
-    [("withdraw", "phantom", "stripped"), ("payload", "stripped", "phantom")],
+    [
+        ("withdraw", "phantom", "stripped"),
+        ("payload", "stripped", "phantom"),
+        ("skip", "skipped", "phantom"),
+    ],
 )
 def test_each_repair_cures_its_own_defect(words, cured, left):
     report = run_target(VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES))
@@ -51,14 +57,25 @@ def test_our_ledger_gives_the_same_schedule():
     assert tally.differences == ()
 
 
-@pytest.mark.parametrize("page", sorted(FINDINGS.glob("*.md")), ids=lambda page: page.stem)
+def _scripts(page):
+    text = (FINDINGS / f"{page}.md").read_text()
+    scripts = re.findall(r"```python\n(from mmcache_conformance.*?)```", text, re.DOTALL)
+    assert scripts
+    return scripts
+
+
+@pytest.mark.parametrize("page", ["phantom-entry", "stripped-payload"])
 def test_the_scripts_of_the_findings_end_in_a_miss(page):
     from mmcache_conformance.engines.vllm.engine import EncoderCacheMiss
 
-    scripts = re.findall(
-        r"```python\n(from mmcache_conformance.*?)```", page.read_text(), re.DOTALL
-    )
-    assert scripts
-    for script in scripts:
+    for script in _scripts(page):
         with pytest.raises(EncoderCacheMiss):
             exec(script, {})
+
+
+def test_the_script_of_the_skipped_request_ends_with_an_orphan():
+    (script,) = _scripts("skipped-request")
+    left: dict[str, object] = {}
+    exec(script, left)
+    assert left["engine"].manager.cached == {"A": {"r"}}
+    assert left["engine"].scheduler.running == []

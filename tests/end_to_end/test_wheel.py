@@ -29,9 +29,11 @@ def test_its_top_level_names(wheel):
 
 def test_it_brings_the_vectors_and_the_type_markers(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    here = {p.name for p in (ROOT / "conformance/mmcache_vectors/vectors").glob("*.json")}
-    folder = "mmcache_vectors/vectors/"
-    assert {n.removeprefix(folder) for n in names if n.startswith(folder)} == here
+    for folder in ("mmcache_vectors/vectors/", "mmcache_vectors/engine_vectors/"):
+        here = {p.name for p in (ROOT / "conformance" / folder).glob("*.json")}
+        assert {n.removeprefix(folder) for n in names if n.startswith(folder)} == here
+    assert "mmcache_conformance/engines/sketches.toml" in names
+    assert "mmcache_spec/generate/engine_seeds.json" in names
     for package in ("mmcache", "mmcache_spec", "mmcache_vectors", "mmcache_conformance"):
         assert f"{package}/py.typed" in names
 

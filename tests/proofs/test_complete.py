@@ -11,6 +11,7 @@ from mmcache_spec.checks.complete import decide, query, questions
 from mmcache_spec.checks.induction import unsatisfiable
 from mmcache_spec.checks.proof import prove_complete
 from mmcache_spec.checks.redundancy import follows, without
+from mmcache_spec.checks.smtlib import cvc5_says, question_script
 from mmcache_spec.checks.two_answers import (
     ALLOWED,
     ANSWER,
@@ -224,3 +225,27 @@ def test_the_interpreter_has_a_veto() -> None:
         confirm(replace(found, question=believed))
     with pytest.raises(Disagreement, match="sees no difference"):
         confirm(replace(found, starts=(found.starts[0],) * 2, steps=found.steps[:1] * 2))
+
+
+# --- a second opinion --------------------------------------------------------------------------
+
+QUESTIONS = [q for s in SYSTEMS for q in questions(s)]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{q.system.name}: {q.label}")
+def test_cvc5_agrees_that_it_is_determined(question: Question) -> None:
+    whole = cvc5_says(question_script(question), timeout_ms=2_000)
+    assert whole != "sat"
+    assert "unsat" in (whole, cvc5_says(question_script(question, core=True), timeout_ms=20_000))
+
+
+def test_cvc5_does_not_prove_what_is_not_determined() -> None:
+    system = encoder_decoder()
+    (claim,) = (p for p in system.properties if p.name == "notice_after_the_step")
+    (question,) = (
+        q
+        for q in questions(without(system, claim))
+        if q.what == ANSWER and q.action and q.action.name == "get_freed_mm_hashes"
+    )
+    for core in (False, True):
+        assert cvc5_says(question_script(question, core=core), timeout_ms=1_000) != "unsat"

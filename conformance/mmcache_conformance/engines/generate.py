@@ -84,6 +84,8 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tokens: int = 1
     item: str | None = None
     """A hash; None for the items that the path gives the request, if any."""
+    second: str | None = None
+    """The hash of another item, directly after that one."""
     text: str | None = None
 
 
@@ -101,8 +103,9 @@ class Sketch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chunk: int = NO_CHUNKS
     slots: int | None = None
     resets: tuple[int | None, ...] = (None,)
+    engine: dict[str, bool | int] = {}
     proves: EngineClause | None = None
-    controls: dict[str, dict[str, bool | str]] = {}
+    controls: dict[str, dict[str, bool | int | str]] = {}
 
 
 class _Sketches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -162,6 +165,7 @@ def _vector(
         policy=sketch.policy,
         prefix_caching=sketch.prefix_caching,
     )
+    engine = msgspec.structs.replace(engine, **sketch.engine)
     requests = (*warm, *(_request(name, shape, path) for name, shape in shapes.items()))
     events: tuple[Event, ...] = () if reset is None else (ResetBothSides(reset),)
     return EngineVector(
@@ -183,7 +187,8 @@ def _vector(
 
 def _request(name: str, shape: Shape, path: AbstractPath) -> WorkloadRequest:
     of_path = path.requests.get(name, [])
-    hashes = [shape.item] if shape.item is not None else of_path
+    hashes = [shape.item] if shape.item is not None else list(of_path)
+    hashes += [] if shape.second is None else [shape.second]
     items, position = [], shape.before
     for mm_hash in hashes:
         size = path.sizes.get(mm_hash, 1) * UNIT
@@ -234,9 +239,20 @@ def _fits(vector: EngineVector, path: AbstractPath) -> bool:
 
 
 def contains(decisions: Sequence[Decision], path: Sequence[Decision]) -> bool:
-    """Whether the path is among the decisions, in order; `confirm` leaves no trace in them."""
-    remaining = iter(decisions)
-    return all(any(d == tuple(a) for d in remaining) for a in path if a[0] != "confirm")
+    """Whether the path is among the decisions, in order, whatever their numbers of tokens.
+
+    Acceptance and rejection leave no trace in the decisions.
+    """
+    remaining = (_untimed(d) for d in decisions)
+    return all(any(d == tuple(a) for d in remaining) for a in path if a[0] not in UNTRACED)
+
+
+UNTRACED = frozenset({"accept", "reject"})
+
+
+def _untimed(decision: Decision) -> Decision:
+    name, request, number = decision
+    return name, request, -1 if name in ("schedule", "prefix_hit") else number
 
 
 def _run(

@@ -57,6 +57,13 @@ class KeepsReferences(SchedulingPass):
         pass
 
 
+class KeepsReferencesWhenSkipped(SchedulingPass):
+    """A waiting request that no tokens are left for keeps the references of its hits (S5)."""
+
+    def skip_waiting(self, request: EngineRequest) -> None:
+        pass
+
+
 class StripsPayloads(SchedulingPass):
     """A raw item travels once, with the first output, and not if a prefix hit covers it (S8)."""
 
@@ -111,6 +118,7 @@ REFERENCE_VARIANTS: dict[str, ReferenceVariant] = {
     "preemption_undoes_shared_entry": ReferenceVariant(UndoesSharedEntry),
     "payload_stripped_under_prefix_hit": ReferenceVariant(StripsPayloads),
     "waiting_keeps_references": ReferenceVariant(KeepsReferences),
+    "skipped_keeps_references": ReferenceVariant(KeepsReferencesWhenSkipped),
     "unfiltered_drop_encode_gather": ReferenceVariant(manager=Unfiltered),
     "unfiltered_encode_gather_drop": ReferenceVariant(manager=Unfiltered, order=_GATHER_DROP),
     "unfiltered_encode_if_missing_then_drop": ReferenceVariant(
@@ -181,6 +189,8 @@ class ReferenceRun:
                 token_budget=engine.token_budget,
                 policy=engine.policy,
                 prefix_caching=engine.prefix_caching,
+                lookahead=engine.lookahead,
+                chunked_items=engine.chunked_items,
             ),
             variant.manager(engine.cache_size),
         )

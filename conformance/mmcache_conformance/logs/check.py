@@ -22,7 +22,7 @@ from mmcache_vectors.manager import Call, Manager
 from ..oracle.blame import broken_clauses
 from ..oracle.systems import specified
 from .explain import Illegal, Wrong, duty_broken, explain, hashes_of, names
-from .follow import REFERENCES, Answer, Follower, OutOfWorld, Refusal, call_of
+from .follow import REFERENCES, Follower, OutOfWorld, Refusal, RightAnswer, call_of
 from .format import (
     Asked,
     Created,
@@ -260,7 +260,7 @@ class _Worker:
 # --- the reference, and the interpreter's word -------------------------------------------------
 
 
-def _perform(follower: Follower, event: Event, answer: Answer) -> None:
+def _perform(follower: Follower, event: Event, answer: RightAnswer) -> None:
     """Let the reference make the call, which must answer what its attributes said it would."""
     try:
         returned = follower.apply(event)
@@ -281,7 +281,7 @@ def _interpreted(
     return interpreter, next((s for s in steps if not s.refused_by), steps[0]), within
 
 
-def _audit(follower: Follower, event: Event, answer: Answer) -> None:
+def _audit(follower: Follower, event: Event, answer: RightAnswer) -> None:
     """Perform the event on the reference and on the interpreter.
 
     Raises:
@@ -317,7 +317,7 @@ def _as_result(answer: object) -> Any:
 
 
 def _answered_wrongly(
-    follower: Follower, event: LookedUp | Asked | Reported, answer: Answer
+    follower: Follower, event: LookedUp | Asked | Reported, answer: RightAnswer
 ) -> Wrong:
     """What is wrong with an answer; the interpreter is asked before anybody is accused.
 

@@ -39,10 +39,10 @@ from .format import (
 
 __all__ = [
     "REFERENCES",
-    "Answer",
     "Follower",
     "OutOfWorld",
     "Refusal",
+    "RightAnswer",
     "call_of",
 ]
 
@@ -62,7 +62,7 @@ class Refusal(str):
     __slots__ = ()
 
 
-Answer = bool | set[str] | Refusal | None
+RightAnswer = bool | set[str] | Refusal | None
 
 _NOTHING: set[str] = set()
 
@@ -120,7 +120,7 @@ class Follower:
         """By request and position: the hash and size that were hit or allocated there, by the
         log's account, and not released since."""
 
-    def answer(self, event: Event) -> Answer:
+    def answer(self, event: Event) -> RightAnswer:
         """What the specified manager answers; nothing changes.
 
         Raises:

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 Decision = tuple[str, str, int]
-"""An action of the specification, the request, and the input id (-1 where there is none)."""
+"""An action of the specification, the request, and an input id or a number of tokens (or -1)."""
 
 Place = tuple[str, int]
 """An input: the id of its request, and its index among the items."""
@@ -89,6 +89,10 @@ class EngineParameters:
     policy: Literal["fcfs", "priority"] = "fcfs"
     prefix_caching: bool = False
     max_running: int = 64
+    lookahead: int = 0
+    """How many tokens past the scheduled ones a drafter reads."""
+    chunked_items: bool = True
+    """Whether an item may be computed in several passes."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +166,8 @@ class _Pass:
 class SchedulingPass:
     """Schedules requests with multimodal items, pass by pass.
 
-    `withdraw_encoding`, `give_back` and `payloads` are the three decisions that the specification
-    names, each in a method of its own: a subclass can show what another decision breaks.
+    `withdraw_encoding`, `give_back`, `skip_waiting` and `payloads` are the decisions that the
+    specification names, each in a method of its own: a subclass can show what another one breaks.
 
     Attributes, to be read and not written:
         parameters: The configuration.
@@ -298,8 +302,10 @@ class SchedulingPass:
                 break
             tokens = live.tokens
             live.covered = self._blocks.prefix(tokens)
-            plan = self._plan(live, live.covered)
             request_id = live.request.request_id
+            if live.covered:
+                self._log.append(("prefix_hit", request_id, live.covered))
+            plan = self._plan(live, live.covered)
             count = live.covered + plan.tokens
             if plan.tokens and self._blocks.admit(request_id, tokens, count, must_fit=live.total):
                 live.computed = live.covered
@@ -307,10 +313,12 @@ class SchedulingPass:
                 self._running.append(live)
                 self._commit(live, plan)
                 continue
-            self.give_back(live.request)
-            self._log.append(("give_back", request_id, -1))
             if plan.tokens:
+                self.give_back(live.request)
+                self._log.append(("give_back", request_id, -1))
                 break
+            self.skip_waiting(live.request)
+            self._log.append(("skip_waiting", request_id, -1))
 
     def _queue(self) -> list[_Live]:
         if self.parameters.policy == "fcfs":
@@ -325,12 +333,17 @@ class SchedulingPass:
     def _plan(self, live: _Live, computed: int) -> _Plan:
         """How far the request gets, given what can be hit and what can be admitted."""
         request, budget, pending = live.request, self._pass.encoder_left, 0
+        ahead = computed + self.parameters.lookahead
         wanted = (live.total - computed, self.parameters.chunk_size, self._pass.tokens_left)
         plan = _Plan(min(wanted))
         admitted: set[str] = set()
         for i, item in enumerate(request.mm_features):
-            if item.end <= computed or item.position >= computed + plan.tokens:
+            if item.end <= computed or item.position >= ahead + plan.tokens:
                 continue
+            whole = item.position < computed or item.end <= computed + plan.tokens
+            if not (whole or self.parameters.chunked_items):
+                plan.tokens = max(0, item.position - ahead)
+                break
             if item.identifier in admitted:
                 plan.again.append(i)
             elif self.manager.check_and_update_cache(request, i):
@@ -342,7 +355,7 @@ class SchedulingPass:
                 admitted.add(item.identifier)
                 plan.new.append(i)
             else:
-                plan.tokens = max(0, item.position - computed)
+                plan.tokens = max(0, item.position - ahead)
                 break
         return plan
 
@@ -358,7 +371,7 @@ class SchedulingPass:
         for i in plan.again:
             self.manager.check_and_update_cache(request, i)
             self._log.append(("look_up", request_id, i))
-        end = live.computed + plan.tokens
+        end = live.computed + plan.tokens + self.parameters.lookahead
         here.scheduled[request_id] = plan.tokens
         here.tokens_left -= plan.tokens
         here.gathers[request_id] = tuple(
@@ -366,7 +379,7 @@ class SchedulingPass:
             for i, item in enumerate(request.mm_features)
             if item.position < end and item.end > live.computed
         )
-        self._log.append(("schedule", request_id, -1))
+        self._log.append(("schedule", request_id, plan.tokens))
 
     def _preempt(self, live: _Live) -> None:
         """The request loses its blocks, its references, and its place in this pass.
@@ -430,6 +443,10 @@ class SchedulingPass:
 
     def give_back(self, request: EngineRequest) -> None:
         """A waiting request gets no blocks: the references of its hits go back (S5)."""
+        self.manager.free(request)
+
+    def skip_waiting(self, request: EngineRequest) -> None:
+        """No tokens are left for a waiting request: the references of its hits go back (S5)."""
         self.manager.free(request)
 
     def payloads(

@@ -231,10 +231,10 @@ def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
 
 def _instances(obligation: Obligation, conjunct: Term) -> list[Lemma]:
     """The instances of the schemas at what the query speaks of, and those given for the action."""
-    if not _speaks_of_amounts(obligation):
-        return []
-    claimed = [i.formula for i in obligation.system.invariants]
-    found = list(measure_instances([conjunct, *_equations(obligation, conjunct), *claimed]))
+    found: list[Lemma] = []
+    if _speaks_of_amounts(obligation):
+        claimed = [i.formula for i in obligation.system.invariants]
+        found += measure_instances([conjunct, *_equations(obligation, conjunct), *claimed])
     if obligation.action is not None:
         found += obligation.action.lemmas.get(obligation.claim.name, ())
     return found
@@ -242,9 +242,7 @@ def _instances(obligation: Obligation, conjunct: Term) -> list[Lemma]:
 
 def _of_the_claim(obligation: Obligation) -> tuple[Lemma, ...]:
     claim = obligation.claim
-    if isinstance(claim, Invariant) and _speaks_of_amounts(obligation):
-        return claim.lemmas
-    return ()
+    return claim.lemmas if isinstance(claim, Invariant) else ()
 
 
 def _conjuncts(term: Term) -> Iterator[Term]:

@@ -8,9 +8,11 @@ from typing import Any
 
 import z3
 
+from .complete import query
 from .induction import Obligation, queries
+from .two_answers import Question
 
-__all__ = ["Script", "cvc5_says", "scripts"]
+__all__ = ["Script", "cvc5_says", "question_script", "scripts"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,6 @@ class Script:
 
 def scripts(obligation: Obligation) -> Iterator[Script]:
     for number, assertions in enumerate(queries(obligation), 1):
-        solver = z3.Solver()
-        solver.add(*assertions)
         name = "-".join(
             part
             for part in (
@@ -35,9 +35,33 @@ def scripts(obligation: Obligation) -> Iterator[Script]:
                 str(number),
             )
         )
-        header = f"; {obligation.label}\n; unsat means proved\n(set-logic ALL)\n"
-        body = "\n".join(line for line in solver.to_smt2().splitlines() if not line.startswith(";"))
-        yield Script(name, f"{header}{body}\n")
+        yield Script(name, _text(obligation.label, assertions))
+
+
+def question_script(question: Question, *, core: bool = False) -> Script:
+    """The query of a question of completeness; with `core`, a part of it that is enough for z3.
+
+    What is unsatisfiable in part is so as a whole: the part spares the other solver the search.
+    """
+    assertions = query(question)
+    if core:
+        solver = z3.Solver()
+        numbered = {f"assertion {k}": a for k, a in enumerate(assertions)}
+        for name, assertion in numbered.items():
+            solver.assert_and_track(assertion, name)
+        if solver.check() == z3.unsat:
+            assertions = [numbered[tracked.decl().name()] for tracked in solver.unsat_core()]
+    call = question.action.name if question.action else "init"
+    name = "-".join((question.system.name, call, question.what.replace(" ", "_"), "determined"))
+    return Script(name, _text(f"{question.label} is determined", assertions))
+
+
+def _text(label: str, assertions: list[z3.BoolRef]) -> str:
+    solver = z3.Solver()
+    solver.add(*assertions)
+    header = f"; {label}\n; unsat means proved\n(set-logic ALL)\n"
+    body = "\n".join(line for line in solver.to_smt2().splitlines() if not line.startswith(";"))
+    return f"{header}{body}\n"
 
 
 def cvc5_says(script: Script, timeout_ms: int) -> str:

@@ -72,7 +72,10 @@ class Unrolling:
     def _declare_world(self) -> None:
         finite, scope = self.finite, self.scope
         finite.declare(self.system.constants, self.system.functions)
+        known = {f.name for f in self.system.functions}
         for name, values in scope.fixed.items():
+            if name not in known:
+                continue
             for element, value in values.items():
                 finite.functions[name][element] = value if isinstance(value, int) else {value: True}
         for name, least in scope.at_least.items():

@@ -443,18 +443,22 @@ def _recompute(name: str) -> list[str]:
 @click.option("--out", "folder", type=click.Path(path_type=Path, file_okay=False), required=True)
 @click.argument("variant", type=VariantName(), default=SPECIFIED.name)
 def obligations_command(folder: Path, variant: Variant) -> None:
-    """Write every obligation of VARIANT as an SMT-LIB 2 script; `unsat` means proved."""
+    """Write the obligations of VARIANT as SMT-LIB 2 scripts, and the questions of completeness.
+
+    `unsat` means proved.
+    """
+    from ..checks.complete import questions
     from ..checks.induction import obligations
-    from ..checks.smtlib import scripts
+    from ..checks.smtlib import question_script, scripts
 
     written: set[str] = set()
     with _apology(USAGE):
         folder.mkdir(parents=True, exist_ok=True)
         for system in variant.systems:
-            for obligation in obligations(system):
-                for script in scripts(obligation):
-                    (folder / f"{script.name}.smt2").write_text(script.text, encoding="utf-8")
-                    written.add(script.name)
+            found = [script for o in obligations(system) for script in scripts(o)]
+            for script in (*found, *map(question_script, questions(system))):
+                (folder / f"{script.name}.smt2").write_text(script.text, encoding="utf-8")
+                written.add(script.name)
     out.print(f"{len(written)} scripts in {folder}")
 
 

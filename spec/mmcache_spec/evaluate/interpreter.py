@@ -131,9 +131,21 @@ class Interpreter:
 
     def meets_before(self, goal: Goal, state: State) -> bool:
         """Whether, in this state, some call is one that the goal describes."""
-        calls = self.calls(self.system.action(goal.action), range(-1, 8))
+        calls = self.calls(self.system.action(goal.action), self._telling_integers(state))
         scopes = (_Scope(state, {}, call.arguments, None) for call in calls)
         return any(self._value(goal.condition, scope, {}) for scope in scopes)
+
+    def _telling_integers(self, state: State) -> Sequence[int]:
+        """Integers on both sides of whatever a linear guard may compare an argument with.
+
+        A guard compares an argument with a number of the world or the state, or with the
+        difference of two of them; the nearest integers tell the sides apart.
+        """
+        tables = [*self.world.functions.values(), self.world.constants, state]
+        tables += [value for value in state.values() if isinstance(value, dict)]
+        found = {v for table in tables for v in table.values() if type(v) is int} | {0}
+        apart = {a - b for a in found for b in found} | found
+        return sorted({*range(-1, 8), *(v + d for v in apart for d in (-1, 0, 1))})
 
     def calls(self, action: Action, integers: Sequence[int]) -> Iterator[Call]:
         """Every call of this action, with all elements and these integers for arguments."""

@@ -21,7 +21,7 @@ from ..evaluate.interpreter import State, World
 from ..kernel.goals import Goal
 from ..kernel.system import Action, TransitionSystem
 from ..kernel.terms import SetSort, Symbol, Term, all_of, empty, exists, parameter, state
-from ..model import engine as en
+from ..model import engine_state as en
 from ..model.variants import VARIANTS
 from ..model.world import INPUT, REQUEST, hash_of, owner, scope, scopes_of
 from .managers import digest
@@ -43,6 +43,7 @@ class Seed:
 DIRECT: tuple[tuple[str, str, Start], ...] = (
     ("stripped-payload", "payload_stripped_under_prefix_hit", "init"),
     ("waiting-keeps-references", "waiting_keeps_references", "init"),
+    ("skipped-keeps-references", "skipped_keeps_references", "init"),
     ("reallocated-then-dropped", "unfiltered_encode_gather_drop", "pass"),
     ("reallocated-not-encoded", "unfiltered_encode_if_missing_then_drop", "pass"),
     ("retain-everything", "retain_everything", "pass"),
@@ -126,7 +127,7 @@ def _misses(by_a_victim: bool, in_this_pass: bool) -> Term:
         victim = victims.has(owner(j))
         when = victims_now.is_empty()
         return all_of(
-            en.to_gather.has(j),
+            en.promised.has(j),
             absent,
             ~exists(REQUEST, lambda q: en.loads.has(h, q)),
             victim if by_a_victim else ~victim,

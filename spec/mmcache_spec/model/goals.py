@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..kernel.goals import Goal, combination_goals
 from ..kernel.terms import BOOL, INT, SetSort, Term, all_of, exists, forall, parameter, result
 from . import encoder_decoder as ed
-from . import engine as en
+from . import engine_state as en
 from . import ledger as lg
-from .world import HASH, INPUT, REQUEST, hash_of, owner, size
+from .world import HASH, INPUT, REQUEST, end_of, first_token, hash_of, owner, size
 
 __all__ = [
     "ENCODER_DECODER_GOALS",
@@ -323,7 +323,7 @@ ENCODER_DECODER_GOALS = (
 
 def _gathers(which: Term) -> Term:
     """Something of this relation of hashes and requests is gathered."""
-    return exists(INPUT, lambda j: en.to_gather.has(j) & which.has(hash_of(j), owner(j)))
+    return exists(INPUT, lambda j: en.promised.has(j) & which.has(hash_of(j), owner(j)))
 
 
 old = lg.cached.minus(en.encoded).minus(en.loaded)
@@ -334,7 +334,7 @@ ENGINE_GOALS = (
     Goal(
         "what an earlier pass encoded is gathered",
         "dispatch",
-        exists(INPUT, lambda j: en.to_gather.has(j) & old.has(hash_of(j))),
+        exists(INPUT, lambda j: en.promised.has(j) & old.has(hash_of(j))),
         about=("S1", "S2"),
     ),
     Goal(
@@ -344,8 +344,8 @@ ENGINE_GOALS = (
             INPUT,
             INPUT,
             lambda j, k: all_of(
-                en.to_gather.has(j),
-                en.to_gather.has(k),
+                en.promised.has(j),
+                en.promised.has(k),
                 hash_of(j) == hash_of(k),
                 ~(owner(j) == owner(k)),
                 en.encoded.has(hash_of(j)),
@@ -382,9 +382,7 @@ ENGINE_GOALS = (
         "schedule",
         exists(
             INPUT,
-            lambda j: all_of(
-                en.unconfirmed.has(j), owner(j) == r, en.to_gather.next.has(j), ~en.window.has(j)
-            ),
+            lambda j: all_of(en.at_risk(r).has(j), en.promised.next.has(j), ~en.window.has(j)),
         ),
         about=("S1",),
     ),
@@ -393,6 +391,58 @@ ENGINE_GOALS = (
         "give_back",
         exists(HASH, lambda k: lg.references.has(k, r)),
         about=("S5",),
+    ),
+    Goal(
+        "a skipped request gives a reference back",
+        "skip_waiting",
+        exists(HASH, lambda k: lg.references.has(k, r)),
+        about=("S5", "L13"),
+    ),
+    Goal(
+        "a request begins within an input",
+        "schedule",
+        exists(
+            INPUT,
+            lambda j: all_of(en.window.has(j), ~en.running.has(r), first_token(j) < en.computed[r]),
+        ),
+        about=("S1", "S9"),
+    ),
+    Goal(
+        "an input is computed in two steps",
+        "schedule",
+        exists(
+            INPUT,
+            lambda j: all_of(
+                en.promised.next.has(j),
+                owner(j) == r,
+                en.running.has(r),
+                first_token(j) < en.computed[r],
+                en.computed.next[r] < end_of(j),
+            ),
+        ),
+        about=("S1", "S9"),
+    ),
+    Goal(
+        "the look-ahead alone overlaps an input",
+        "schedule",
+        exists(
+            INPUT,
+            lambda j: all_of(
+                en.promised.next.has(j), owner(j) == r, en.computed.next[r] <= first_token(j)
+            ),
+        ),
+        about=("S1", "S9"),
+    ),
+    Goal(
+        "a rejection brings an input back",
+        "reject",
+        exists(
+            INPUT,
+            lambda j: all_of(
+                owner(j) == r, end_of(j) <= en.computed[r], en.computed.next[r] < end_of(j)
+            ),
+        ),
+        about=("S9",),
     ),
     Goal(
         "an evicted hash comes back in the same pass",

@@ -211,7 +211,7 @@ _WRONG_ENGINES = (
         (engine(EngineDesign(withdrawal="keeps_entry")),),
         ("vllm#53723",),
         Expected(
-            ("S2",),
+            ("L16", "S2", "S11"),
             ("admit", "commit", "schedule", "preempt", "look_up", *_MISS),
             ("admit", "commit", "preempt", "look_up", *_MISS),
             "S1",
@@ -223,7 +223,7 @@ _WRONG_ENGINES = (
         (engine(EngineDesign(withdrawal="undoes")),),
         (),
         Expected(
-            ("S2",),
+            ("S2", "S11"),
             ("admit", "commit", "schedule", "look_up", "schedule", "preempt", "dispatch"),
             ("admit", "commit", "schedule", "look_up", "schedule", "preempt", "dispatch"),
             "S1",
@@ -235,9 +235,21 @@ _WRONG_ENGINES = (
         (engine(EngineDesign(waiting="keeps_references")),),
         ("vllm#31857",),
         Expected(
-            (),
+            ("L12", "L13"),
             ("admit", "commit", "schedule", "look_up", "give_back", "dispatch"),
             ("look_up", "give_back", "dispatch"),
+            "S5",
+        ),
+    ),
+    Variant(
+        "skipped_keeps_references",
+        "a waiting request that no tokens are left for keeps the references of its hits",
+        (engine(EngineDesign(skipped="keeps_references")),),
+        ("vllm#31857",),
+        Expected(
+            ("L12", "L13"),
+            ("admit", "commit", "schedule", "look_up", "skip_waiting", "dispatch"),
+            ("look_up", "skip_waiting", "dispatch"),
             "S5",
         ),
     ),
@@ -314,7 +326,20 @@ _WRONG_ENGINES = (
         "reset clears the ledger and leaves the worker as it is",
         (engine(EngineDesign(reset="only_scheduler")),),
         ("vllm#33452",),
-        Expected(("S3",), (*_ENCODED, "confirm", "reset"), ("reset",), "S3"),
+        Expected(("S3",), (*_ENCODED, "accept", "reset"), ("reset",), "S3"),
+    ),
+    Variant(
+        "reset_in_flight",
+        "both sides forget everything while drafts are unconfirmed; one is rejected, and its "
+        "tokens overlap an input that nobody looks up again",
+        (engine(EngineDesign(reset="in_flight")),),
+        (),
+        Expected(
+            ("S9",),
+            (*_ENCODED, "reset", *_MISS),
+            ("reset", *_MISS),
+            "S1",
+        ),
     ),
     Variant(
         "payload_stripped_under_prefix_hit",
@@ -323,7 +348,7 @@ _WRONG_ENGINES = (
         (),
         Expected(
             ("S8",),
-            (*_MISS, *_ENCODED),
+            ("prefix_hit", *_MISS, "preempt", *_ENCODED),
             _ENCODED,
             "S8",
         ),
@@ -334,7 +359,7 @@ _WRONG_ENGINES = (
         (engine(EngineDesign(release="speculative")),),
         ("vllm#45347", "vllm#38551"),
         Expected(
-            (),
+            ("S9",),
             (*_ENCODED, "consume", *_EVICTED_FOR_NOTHING, *_MISS),
             ("consume", *_EVICTED_FOR_NOTHING, *_MISS),
             "S1",
@@ -357,13 +382,13 @@ _WRONG_ENGINES = (
     ),
     Variant(
         "lookahead_not_scheduled",
-        "the drafter reads one position further than what was looked up",
-        (engine(EngineDesign(lookahead="not_scheduled")),),
+        "the drafter reads further than what was looked up",
+        (engine(EngineDesign(lookahead="not_covered")),),
         ("vllm#34220",),
         Expected(
-            (),
-            ("schedule_with_drafter", "dispatch"),
-            ("schedule_with_drafter", "dispatch"),
+            ("S9",),
+            ("schedule", "dispatch"),
+            ("schedule", "dispatch"),
             "S1",
         ),
     ),

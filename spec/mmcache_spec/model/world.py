@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from ..kernel.system import Axiom, Scope
-from ..kernel.terms import INT, Sort, constant, forall, function
+from ..kernel.terms import INT, Sort, Term, all_of, constant, forall, function
 
 __all__ = [
     "HASH",
     "INPUT",
     "REQUEST",
+    "TOKENS",
     "WORLD",
     "capacity",
+    "end_of",
+    "first_token",
     "hash_of",
     "inputs_of",
+    "lookahead",
+    "num_tokens",
+    "overlaps",
     "owner",
     "position",
+    "rank",
     "scope",
     "scopes_of",
     "scopes_up_to",
     "size",
+    "tokens_of",
 ]
 
 HASH, REQUEST, INPUT = Sort("Hash"), Sort("Request"), Sort("Input")
@@ -48,11 +56,63 @@ WORLD = (
     ),
 )
 
+# --- tokens ------------------------------------------------------------------------------------
+
+lookahead = constant("lookahead", INT)
+"""How many tokens past the scheduled ones a drafter reads."""
+first_token = function("first_token", INPUT, INT)
+num_tokens = function("num_tokens", INPUT, INT)
+tokens_of = function("tokens_of", REQUEST, INT)
+"""All tokens that a request may come to: prompt and output."""
+rank = function("rank", REQUEST, INT)
+"""An order of the requests: the first of several that could do something does it."""
+
+TOKENS = (
+    Axiom("lookahead_is_not_negative", lookahead >= 0),
+    Axiom(
+        "an_input_lies_within_the_tokens_of_its_request",
+        forall(
+            INPUT,
+            lambda i: all_of(
+                first_token(i) >= 0,
+                num_tokens(i) >= 1,
+                first_token(i) + num_tokens(i) <= tokens_of(owner(i)),
+            ),
+        ),
+    ),
+    Axiom(
+        "inputs_follow_one_another",
+        forall(
+            INPUT,
+            INPUT,
+            lambda i, j: ((owner(i) == owner(j)) & (position(i) < position(j))).implies(
+                first_token(i) + num_tokens(i) <= first_token(j)
+            ),
+        ),
+    ),
+    Axiom(
+        "no_two_requests_have_one_rank",
+        forall(REQUEST, REQUEST, lambda p, q: (rank(p) == rank(q)).implies(p == q)),
+    ),
+)
+
+
+def end_of(i: Term) -> Term:
+    """The position after the input's last token."""
+    return first_token(i) + num_tokens(i)
+
+
+def overlaps(i: Term, begin: Term, end: Term) -> Term:
+    """Whether the input has a token at a position from `begin` on and before `end`."""
+    return all_of(begin < end, first_token(i) < end, begin < end_of(i))
+
 
 def scope(hashes: int, requests: int, items: int) -> Scope:
     """A universe of hashes A, B, ..., and requests r1, r2, ... with inputs r1/0, r1/1, ...
 
-    Sizes, capacity and which input carries which hash are left to the search.
+    Sizes, capacity and which input carries which hash are left to the search. A token of text goes
+    before each input of two tokens, and one after them all; that is of use to those systems only
+    that know of tokens.
     """
     rs = tuple(f"r{k + 1}" for k in range(requests))
     inputs = {f"{r}/{p}": (r, p) for r in rs for p in range(items)}
@@ -67,6 +127,9 @@ def scope(hashes: int, requests: int, items: int) -> Scope:
             "owner": {i: r for i, (r, _) in inputs.items()},
             "position": {i: p for i, (_, p) in inputs.items()},
             "inputs_of": dict.fromkeys(rs, items),
+            "first_token": {i: 1 + 3 * p for i, (_, p) in inputs.items()},
+            "num_tokens": dict.fromkeys(inputs, 2),
+            "tokens_of": dict.fromkeys(rs, 1 + 3 * items),
         },
         at_least={"capacity": 1, "size": 1},
         interchangeable=("Hash", "Request"),

@@ -57,16 +57,27 @@ def cti_story(outcome: Outcome) -> Iterator[str]:
 
 def world_text(world: World) -> str:
     """Capacity, sizes and requests in one line, in embeddings."""
-    size, hash_of = world.functions["size"], world.functions["hash_of"]
+    size = world.functions["size"]
     sizes = ", ".join(f"{h} = {size[h]}" for h in world.universe["Hash"])
     requests = ", ".join(
-        f"{r} = [{', '.join(hash_of[i] for i in _inputs_of(r, world))}]"
+        f"{r} = [{', '.join(_item(i, world) for i in _inputs_of(r, world))}]"
         for r in world.universe["Request"]
     )
     parts = [f"capacity {world.constants['capacity']}"]
     parts += [f"sizes {sizes}"] if sizes else []
     parts += [f"requests {requests}"] if requests else []
+    if ahead := world.constants.get("lookahead"):
+        parts.append(f"look-ahead {ahead}")
     return "  World: " + "; ".join(parts)
+
+
+def _item(i: str, world: World) -> str:
+    """The hash of an input, and where its tokens are, if the system knows of tokens."""
+    mm_hash: str = world.functions["hash_of"][i]
+    if "first_token" not in world.functions:
+        return mm_hash
+    first = world.functions["first_token"][i]
+    return f"{mm_hash} at {first} to {first + world.functions['num_tokens'][i] - 1}"
 
 
 def _inputs_of(request: str, world: World) -> list[str]:
@@ -114,10 +125,12 @@ def _engine_parts(state: State) -> list[str]:
     """The worker, and what the pass has decided so far."""
     parts = [f"worker {_set(state['worker'])}"]
     if "running" in state:
-        for name in ("tentative", "scheduled", "encodes", "loads", "to_gather", "unconfirmed"):
+        for name in ("tentative", "scheduled", "encodes", "loads", "promised"):
             members = [x[0] if len(x) == 1 else f"{x[0]} for {x[1]}" for x in sorted(state[name])]
             parts += [f"{name.replace('_', ' ')} {', '.join(members)}"] if members else []
         parts.append(f"running {_set(state['running'])}")
+        tokens = [f"{r} {n}" for r, n in sorted(state["computed"].items()) if n]
+        parts += [f"computed {', '.join(tokens)}"] if tokens else []
     return parts
 
 
@@ -166,8 +179,11 @@ def _consequence(trace: Counterexample) -> Iterator[str]:
         )
     if "S1" in trace.clauses:
         hash_of = trace.world.functions["hash_of"]
-        wanted = {hash_of[i] for (i,) in last.before["to_gather"]}
-        yield f"{INDENT}RuntimeError: Encoder cache miss for {', '.join(sorted(wanted))}."
+        wanted = {hash_of[i] for (i,) in last.before["promised"]}
+        ordered = {k for k, _ in last.before["encodes"] | last.before["loads"]}
+        never_there = wanted - ordered - {k for (k,) in last.before["worker"]}
+        missed = never_there or wanted - {k for (k,) in last.after["worker"]}
+        yield f"{INDENT}RuntimeError: Encoder cache miss for {', '.join(sorted(missed))}."
 
 
 def as_json(trace: Trace) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The two repairs, put on a vLLM scheduler at run time. Upstream's files stay as they are.
+"""The repairs, put on a vLLM scheduler at run time. Upstream's files stay as they are.
 
 Each is as small as a patch to the release would be, and uses what the release has.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["resend_payloads", "withdraw_encodings"]
+__all__ = ["give_back_when_skipped", "resend_payloads", "withdraw_encodings"]
 
 
 def withdraw_encodings(scheduler: Any) -> None:
@@ -115,4 +115,31 @@ def resend_payloads(scheduler: Any) -> None:
         output.encoder_input_updates = updates
         return output
 
+    scheduler.schedule = scheduling
+
+
+def give_back_when_skipped(scheduler: Any) -> None:
+    """A waiting request that no tokens are left for gives back what it has hit.
+
+    The clause is S5; the specification's switch is `skipped = gives_back`. It is what the release
+    does for a waiting request that is refused its blocks.
+    """
+    manager, schedule = scheduler.encoder_cache_manager, scheduler.schedule
+    considered: list[Any] = []
+    look_up = scheduler._try_schedule_encoder_inputs
+
+    def looking_up(request: Any, *more: Any, **named: Any) -> Any:
+        considered.append(request)
+        return look_up(request, *more, **named)
+
+    def scheduling(*arguments: Any, **named: Any) -> Any:
+        considered.clear()
+        output = schedule(*arguments, **named)
+        for request in considered:
+            # One that waits for a remote KV cache has blocks, and keeps what it has hit.
+            if request.status.name in ("WAITING", "PREEMPTED"):
+                manager.free(request)
+        return output
+
+    scheduler._try_schedule_encoder_inputs = looking_up
     scheduler.schedule = scheduling

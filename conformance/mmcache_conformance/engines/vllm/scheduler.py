@@ -39,6 +39,10 @@ class SchedulerSettings:
     max_num_seqs: int = 8
     max_model_len: int = 1024
     prefix_caching: bool = False
+    lookahead: int = 0
+    """How many tokens past the scheduled ones a drafter reads (`num_prefill_lookahead`)."""
+    chunked_items: bool = True
+    """Whether an item may be computed in several passes; else `disable_chunked_mm_input`."""
     manager_class: str | None = None
     """A manager to be put into the scheduler, as `module.Class`; vLLM 0.27.1 and later."""
 
@@ -84,13 +88,19 @@ def make_scheduler(settings: SchedulerSettings) -> Any:
         kv_cache_groups=[KVCacheGroupSpec(["layer"], spec)],
     )
     with _no_model(settings):
-        return Scheduler(
+        scheduler = Scheduler(
             vllm_config=config,
             kv_cache_config=kv_cache,
             structured_output_manager=StructuredOutputManager(config),
             block_size=settings.block_size,
             log_stats=False,
         )
+    if settings.lookahead:
+        # A drafter's configuration gives it; the drafter itself is not needed to schedule for it.
+        if not hasattr(scheduler, "num_prefill_lookahead"):
+            raise LookupError("the scheduler of this release has no num_prefill_lookahead")
+        scheduler.num_prefill_lookahead = settings.lookahead
+    return scheduler
 
 
 def _config(settings: SchedulerSettings) -> Any:
@@ -106,6 +116,7 @@ def _config(settings: SchedulerSettings) -> Any:
                 max_model_len=settings.max_model_len,
                 long_prefill_token_threshold=settings.chunk,
                 enable_chunked_prefill=True,
+                disable_chunked_mm_input=not settings.chunked_items,
                 async_scheduling=False,
                 is_encoder_decoder=False,
             )
@@ -136,6 +147,7 @@ def _config(settings: SchedulerSettings) -> Any:
     config.scheduler_config.max_num_seqs = settings.max_num_seqs
     config.scheduler_config.long_prefill_token_threshold = settings.chunk
     config.scheduler_config.policy = settings.policy
+    config.scheduler_config.disable_chunked_mm_input = not settings.chunked_items
     config.cache_config.block_size = settings.block_size
     config.cache_config.enable_prefix_caching = settings.prefix_caching
     config.cache_config.num_gpu_blocks = settings.num_blocks

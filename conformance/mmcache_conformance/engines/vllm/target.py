@@ -1,7 +1,7 @@
 """vLLM's own scheduler as a target: `vllm-scheduler[:WORD]...`, driven on the CPU without a model.
 
 Words: `v1` (the default) or `v2` for the order and the habits of vLLM's first or second model
-runner; `withdraw` and `payload` for the two repairs of `repairs`; `mmcache` or
+runner; `withdraw`, `payload` and `skip` for the repairs of `repairs`; `mmcache` or
 `two-phase` to put a ledger of the reference into the scheduler, by vLLM's own configuration.
 
 The scheduler is real, the worker is its dictionary. vLLM's Python files and torch must be
@@ -20,9 +20,9 @@ from mmcache_vectors.engine import Abort
 from ...errors import TargetError, TargetNameError, describe_exception
 from ...implementation import Implementation
 from ..open import VLLM_SCHEDULER
-from ..protocol import EngineCase, PassRecord, engine_implementation
+from ..protocol import EngineCase, NotSupported, PassRecord, engine_implementation
 from .engine import VllmEngine
-from .repairs import resend_payloads, withdraw_encodings
+from .repairs import give_back_when_skipped, resend_payloads, withdraw_encodings
 from .scheduler import SchedulerSettings
 
 __all__ = ["VllmScheduler"]
@@ -32,7 +32,7 @@ _MANAGERS = {
     "mmcache": "mmcache.encoder_cache.EncoderCacheManager",
     "two-phase": "mmcache.two_phase.TwoPhaseEncoderCacheManager",
 }
-_WORDS = (*_RUNNERS, "withdraw", "payload", *_MANAGERS)
+_WORDS = (*_RUNNERS, "withdraw", "payload", "skip", *_MANAGERS)
 
 
 class VllmScheduler:
@@ -69,7 +69,10 @@ class VllmScheduler:
 
     def passes(self, case: EngineCase) -> Iterator[PassRecord]:
         chosen = [path for word, path in _MANAGERS.items() if word in self._words]
-        engine = self._engine(_settings(case, *chosen[:1]))
+        try:
+            engine = self._engine(_settings(case, *chosen[:1]))
+        except LookupError as error:
+            raise NotSupported(str(error)) from None
         texts: dict[str, int] = {}
         for number in range(case.max_passes):
             for event in case.events:
@@ -102,6 +105,8 @@ class VllmScheduler:
             withdraw_encodings(engine.scheduler)
         if "payload" in self._words:
             resend_payloads(engine.scheduler)
+        if "skip" in self._words:
+            give_back_when_skipped(engine.scheduler)
         return engine
 
 
@@ -117,6 +122,8 @@ def _settings(case: EngineCase, manager_class: str | None = None) -> SchedulerSe
         chunk=engine.chunk_size,
         max_num_batched_tokens=engine.token_budget,
         prefix_caching=engine.prefix_caching,
+        lookahead=engine.lookahead,
+        chunked_items=engine.chunked_items,
         manager_class=manager_class,
     )
 
