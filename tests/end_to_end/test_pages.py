@@ -174,3 +174,9 @@ def test_the_table_of_releases_is_what_the_spec_predicts() -> None:
         shown = rows[release.removeprefix("vllm:")]
         assert {c for c, cell in shown.items() if cell.startswith("✗")} == broken
     assert re.search(r"^Run on \d{4}-\d\d-\d\d: ", text, re.M)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_no_page_installs_what_is_not_published(page: str) -> None:
+    """The package is on no index: it is installed out of a checkout."""
+    assert not re.search(r"pip install [^\n`]*mmcache-spec", text_of(page))

@@ -2,8 +2,8 @@
 
     make prove | python -m tests.tools.as_shown README.md "make prove" [--write]
 
-reads what the command printed, passes it on, and ends with 1 if the page shows something else, after a
-diff. With `--write`, the page then shows it.
+reads what the command printed, passes it on, and ends with 1, after a diff, if the page shows
+something else. With `--write`, the page then shows it.
 """
 
 from __future__ import annotations

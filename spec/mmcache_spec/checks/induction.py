@@ -62,8 +62,8 @@ AT_LAST = tuple(Attempt(2_000, mbqi, seed) for seed in (0, 1, 3, 5) for mbqi in 
 
 Which instances z3 tries, and in which order, depends on the seed, so a query that one seed does not
 finish another may. Before, one seed had 4 s, with and without `mbqi`. The numbers mean nothing: any
-seed that answers `unsat` has proved it, and no other answer is used. Of the two ledgers as specified
-no query comes here; where a new one does, look for a missing lemma first.
+seed that answers `unsat` has proved it, and no other answer is used. Of the ledgers and the engine
+as specified no query comes here; where a new one does, look for a missing lemma first.
 """
 
 

@@ -25,7 +25,7 @@ from .engine import VllmEngine
 from .repairs import give_back_when_skipped, resend_payloads, withdraw_encodings
 from .scheduler import SchedulerSettings
 
-__all__ = ["VllmScheduler"]
+__all__ = ["WORDS", "VllmScheduler"]
 
 _RUNNERS = ("v1", "v2")
 _MANAGERS = {
@@ -33,6 +33,7 @@ _MANAGERS = {
     "two-phase": "mmcache.two_phase.TwoPhaseEncoderCacheManager",
 }
 WORDS = (*_RUNNERS, "withdraw", "payload", "skip", *_MANAGERS)
+"""What may stand behind colons in the name of a target."""
 
 
 class VllmScheduler:
