@@ -2,8 +2,9 @@
 
 In a console block, a line that begins with `$ ` is a command, and what follows is what it prints on
 its terminal, standard error included. A line `…` stands for any lines that are left out, and `…`
-within a line for anything there. Two things differ from run to run, and are not compared: seconds,
-and the numbers of vectors that passed, failed and were skipped (none stays none).
+within a line for anything there. Not compared are blanks at the end of a line, and two things that
+differ from run to run: seconds, and the numbers of vectors that passed, failed and were skipped
+(none stays none).
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ def prose(page: str) -> str:
 
 def normalised(printed: str) -> str:
     """Without what differs from run to run: seconds, and numbers of vectors other than none."""
+    printed = re.sub(r" +$", "", printed, flags=re.M)
     printed = re.sub(r" *\b\d+(\.\d+)? s\b", " N s", printed)
     return re.sub(r"\b[1-9]\d* (passed|failed|skipped)\b", r"N \1", printed)
 

@@ -26,8 +26,9 @@ def main(page: str, words: str, write: bool = False) -> int:
         return 0
     if write:
         file, prompt = ROOT / page, f"$ {words}\n"
+        tidy = "".join(f"{line.rstrip()}\n" for line in lines)
         text = file.read_text("utf-8")
-        file.write_text(text.replace(prompt + command.shown, prompt + printed), "utf-8")
+        file.write_text(text.replace(prompt + command.shown, prompt + tidy), "utf-8")
         return 0
     shown, came = (normalised(t).splitlines(keepends=True) for t in (command.shown, printed))
     sys.stdout.writelines(difflib.unified_diff(shown, came, f"{page}: {words}", "printed"))

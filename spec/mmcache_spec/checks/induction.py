@@ -281,7 +281,10 @@ def _primed(term: Term) -> Term:
 def _speaks_of_amounts(obligation: Obligation) -> bool:
     """Whether the claim is about sums, or about a variable that some invariant equates with one.
 
-    Only then are facts about sums of use; elsewhere they would but lead the solver astray.
+    Only then are facts about sums of use; elsewhere each is one more formula to instantiate. It was
+    tried to give them to every query: the engine took 1.6 times as long, and one query
+    (`preempt` preserves `what_came_back_is_new`) was not proved at the first attempt. It is not a
+    matter of soundness: the facts are true.
     """
     amounts = _amounts(obligation.system)
     return any(
