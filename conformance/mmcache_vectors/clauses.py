@@ -187,9 +187,10 @@ CLAUSES: dict[str, Clause] = {
         Clause(
             "S7",
             "progress",
-            "While a request is unfinished, some request can be served: zero-token passes do not "
-            "repeat for ever.",
-            ("vllm#31857", "vllm#40707", "vllm#51603"),
+            "A request that could be served alone finishes: asked with the whole budget, a request "
+            "that needs embeddings gets a token, and where none needs any, the head of the queue "
+            "does; only preemption of others and new requests make more work.",
+            ("vllm#31857", "vllm#40707", "vllm#51603", "vllm-ascend#17195"),
         ),
         Clause(
             "S8",

@@ -185,7 +185,8 @@ def test_the_earliest_of_infinitely_many_needs_keys_that_are_not_negative() -> N
 def _without(system: TransitionSystem, axiom: str) -> TransitionSystem:
     kept = tuple(a for a in system.axioms if a.name != axiom)
     assert len(kept) == len(system.axioms) - 1
-    return replace(system, axioms=kept)
+    anything = tuple(replace(action, premises={}) for action in system.actions)
+    return replace(system, axioms=kept, actions=anything)
 
 
 def test_a_weight_that_may_be_negative_is_told() -> None:
@@ -212,6 +213,15 @@ def test_a_request_has_finitely_many_inputs_because_they_stand_at_positions() ->
         few = few_for_each_value(_without(system, axiom))
         assert few == []
         assert not is_finite(mine, few)
+
+
+def test_a_request_has_finitely_many_inputs_because_they_lie_apart_within_its_prompt() -> None:
+    system = SPECIFIED.systems[3]
+    assert "owner" in [f.name for f in few_for_each_value(system)]
+    for axiom in ("an_item_lies_within_its_prompt", "items_of_a_request_lie_apart"):
+        without = _without(system, axiom)
+        assert few_for_each_value(without) == []
+        assert {u.where for u in unfounded(without)} == {"progress: a lemma has_greatest"}
 
 
 def test_what_is_taken_for_granted_is_not_proved() -> None:

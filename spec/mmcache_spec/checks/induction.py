@@ -19,8 +19,8 @@ import z3
 from ..evaluate.interpreter import Step, World
 from ..evaluate.unbounded import Unbounded
 from ..kernel.lemmas import Lemma, measure_instances
-from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
-from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, unnamed
+from ..kernel.system import Action, Axiom, Invariant, Property, Scope, TransitionSystem
+from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, symbols, unnamed
 from .bounded import shortest, wrong_start
 
 __all__ = [
@@ -28,7 +28,12 @@ __all__ = [
     "Obligation",
     "Outcome",
     "Verdict",
+    "conjuncts",
     "decide",
+    "facts",
+    "formula_of",
+    "framed",
+    "holds_by_definition",
     "is_proved",
     "lemmas",
     "lemmas_given",
@@ -48,6 +53,8 @@ class Attempt:
     timeout_ms: int
     mbqi: bool = True
     seed: int = 0
+    rlimit: int = 0
+    """The most work, counted by the solver and not by the clock; 0 for any amount."""
 
 
 AT_FIRST = (Attempt(500), Attempt(500, mbqi=False))
@@ -57,14 +64,21 @@ Two strategies for quantifiers, since each fails where the other is quick: with 
 instances out of a candidate model, without it only those that a term of the query suggests.
 """
 
-AT_LAST = tuple(Attempt(2_000, mbqi, seed) for seed in (0, 1, 3, 5) for mbqi in (True, False))
-"""When none was found.
+AT_LAST = (
+    *(Attempt(2_000, mbqi, seed) for seed in (0, 1, 3, 5) for mbqi in (True, False)),
+    Attempt(20_000),
+)
+"""When none was found. The last is for a machine that has much else to do.
 
 Which instances z3 tries, and in which order, depends on the seed, so a query that one seed does not
 finish another may. Before, one seed had 4 s, with and without `mbqi`. The numbers mean nothing: any
 seed that answers `unsat` has proved it, and no other answer is used. Of the ledgers and the engine
 as specified no query comes here; where a new one does, look for a missing lemma first.
 """
+
+
+WITH_LITTLE_WORK = (Attempt(5_000, rlimit=150_000), Attempt(5_000, mbqi=False, rlimit=150_000))
+"""For questions whose answer must not depend on how busy the machine is."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +116,8 @@ class Outcome:
     verdict: Verdict
     seconds: float
     cti: CTI | None = None
+    by_definition: bool = False
+    """Proved with no invariant at all: the definition of the call says so by itself."""
 
 
 def obligations(system: TransitionSystem) -> Iterator[Obligation]:
@@ -125,7 +141,25 @@ def decide(obligation: Obligation, scope: Scope) -> Outcome:
         verdict = "refuted"
     elif _proved(obligation, AT_LAST):
         verdict = "proved"
-    return Outcome(obligation, verdict, time.perf_counter() - started, cti)
+    alone = verdict == "proved" and holds_by_definition(obligation)
+    return Outcome(obligation, verdict, time.perf_counter() - started, cti, alone)
+
+
+def holds_by_definition(obligation: Obligation) -> bool:
+    """Whether the claim of a call, or of the initial state, needs no invariant.
+
+    It is true of what the definition says by itself: such a proof tells nothing of the rest. An
+    invariant rests at least on itself. `False` says that it was not proved with little work.
+    """
+    if obligation.kind != "action":
+        return obligation.kind == "initiation"
+    bare = replace(obligation, system=_without_invariants(obligation.system))
+    return _proved(bare, WITH_LITTLE_WORK)
+
+
+@lru_cache(maxsize=4)
+def _without_invariants(system: TransitionSystem) -> TransitionSystem:
+    return replace(system, invariants=())
 
 
 def is_proved(obligation: Obligation) -> bool:
@@ -149,35 +183,51 @@ def _unsat(query: list[z3.BoolRef], attempt: Attempt) -> bool:
     solver.set("timeout", attempt.timeout_ms)
     solver.set("mbqi", attempt.mbqi)
     solver.set("random_seed", attempt.seed)
+    solver.set("rlimit", attempt.rlimit)
     solver.add(*query)
     return bool(solver.check() == z3.unsat)
 
 
 def queries(obligation: Obligation) -> Iterator[list[z3.BoolRef]]:
     """For each conjunct of the claim: assertions that are unsatisfiable exactly if it is proved."""
-    for conjunct in _conjuncts(_formula(obligation)):
+    for conjunct in conjuncts(formula_of(obligation)):
         yield _query(obligation, conjunct)
 
 
-def _formula(obligation: Obligation) -> Term:
+def formula_of(obligation: Obligation) -> Term:
+    """What is to be shown, of the states before and after."""
     formula = obligation.claim.formula
     return formula if obligation.kind == "action" else _primed(formula)
 
 
 def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
     system, action = obligation.system, obligation.action
-    assumed = [axiom.formula for axiom in system.axioms]
+    assumed = _premises(obligation)
     if action is not None:
-        assumed += [invariant.formula for invariant in system.invariants]
         assumed += action.guard.values()
-        if action.returns is not None:
-            assumed.append(result(action.returns.sort) == action.returns)
-    assumed += [*_equations(obligation, conjunct), *_lemmas(obligation, conjunct)]
-    kept = _frame(obligation)
-    framed = [_framed(term, kept) for term in (*assumed, ~conjunct)]
-    asserted = _translation(system).assertions(framed)
-    *assumed_formulas, goal = asserted[: len(framed)]
-    return [*assumed_formulas, *asserted[len(framed) :], goal]
+    equations = _equations(obligation, conjunct)
+    returns = None if action is None else action.returns
+    if returns is not None and any(map(_speaks_of_the_answer, (conjunct, *equations))):
+        assumed.append(result(returns.sort) == returns)
+    assumed += [*equations, *facts(obligation, conjunct)]
+    terms = [framed(obligation, term) for term in (*assumed, ~conjunct)]
+    asserted = _translation(system).assertions(terms)
+    *assumed_formulas, goal = asserted[: len(terms)]
+    return [*assumed_formulas, *asserted[len(terms) :], goal]
+
+
+def _premises(obligation: Obligation) -> list[Term]:
+    """What is true of the world and of the state before, as far as the proof is given it."""
+    system, action = obligation.system, obligation.action
+    if action is None:
+        return [axiom.formula for axiom in system.axioms]
+    known: tuple[Axiom | Invariant, ...] = (*system.axioms, *system.invariants)
+    named = action.premises.get(obligation.claim.name)
+    return [fact.formula for fact in known if named is None or fact.name in named]
+
+
+def _speaks_of_the_answer(term: Term) -> bool:
+    return any(s.role == "result" for s in symbols(term))
 
 
 @lru_cache(maxsize=4)
@@ -194,9 +244,10 @@ def _frame(obligation: Obligation) -> dict[str, Symbol]:
     return {v.name: v for v in obligation.system.variables if v.name not in modified}
 
 
-def _framed(term: Term, kept: Mapping[str, Symbol]) -> Term:
-    """The term, with the value before in place of the value after, of what is kept."""
-    nexts = {t.name for t in subterms(term) if isinstance(t, Symbol) and t.role == "next"}
+def framed(obligation: Obligation, term: Term) -> Term:
+    """The term, with the value before in place of the value after, of what the action keeps."""
+    kept = _frame(obligation)
+    nexts = {s.name for s in symbols(term) if s.role == "next"}
     return _replaced(term, kept) if nexts & kept.keys() else term
 
 
@@ -217,24 +268,25 @@ def _equations(obligation: Obligation, conjunct: Term) -> list[Term]:
     """The next values of those variables of which the conjunct speaks."""
     action = obligation.action
     effect = obligation.system.init if action is None else action.effect
-    used = {t.name for t in subterms(conjunct) if isinstance(t, Symbol) and t.role == "next"}
+    used = {s.name for s in symbols(conjunct) if s.role == "next"}
     return [variable.next == value for variable, value in effect if variable.name in used]
 
 
 def lemmas(obligation: Obligation) -> Iterator[Term]:
     """Every fact about finite sets that some query of the obligation is given."""
-    for conjunct in _conjuncts(_formula(obligation)):
-        yield from _lemmas(obligation, conjunct)
+    for conjunct in conjuncts(formula_of(obligation)):
+        yield from facts(obligation, conjunct)
 
 
 def lemmas_given(obligation: Obligation) -> Iterator[Lemma]:
     """The same as lemmas: those of an invariant speak of the state before, not after."""
-    for conjunct in _conjuncts(_formula(obligation)):
+    for conjunct in conjuncts(formula_of(obligation)):
         yield from _instances(obligation, conjunct)
         yield from _of_the_claim(obligation)
 
 
-def _lemmas(obligation: Obligation, conjunct: Term) -> list[Term]:
+def facts(obligation: Obligation, conjunct: Term) -> list[Term]:
+    """The facts about finite sets that the query for this conjunct is given."""
     found = [lemma.formula for lemma in _instances(obligation, conjunct)]
     return found + [_primed(lemma.formula) for lemma in _of_the_claim(obligation)]
 
@@ -255,11 +307,12 @@ def _of_the_claim(obligation: Obligation) -> tuple[Lemma, ...]:
     return claim.lemmas if isinstance(claim, Invariant) else ()
 
 
-def _conjuncts(term: Term) -> Iterator[Term]:
+def conjuncts(term: Term) -> Iterator[Term]:
+    """The parts of a conjunction, each of which is a query of its own."""
     term = unnamed(term)
     if isinstance(term, Op) and term.name == "and":
         for part in term.args:
-            yield from _conjuncts(part)
+            yield from conjuncts(part)
     else:
         yield term
 

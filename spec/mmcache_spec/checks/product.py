@@ -45,7 +45,8 @@ def _side_by_side(system: TransitionSystem, other: TransitionSystem) -> Transiti
     """
     actions = []
     for mine, theirs in zip(system.actions, other.actions, strict=True):
-        effect = (*_own(mine.effect), *((_twin(v), _in_other(t)) for v, t in _own(theirs.effect)))
+        others = ((_twin(v), _in_other(_answered(t, theirs))) for v, t in _own(theirs.effect))
+        effect = (*_own(mine.effect), *others)
         actions.append(replace(mine, effect=effect, lemmas={}))
     twins = (_twin(v) for v in other.variables if v.role != "ghost")
     return replace(
@@ -61,6 +62,11 @@ def _side_by_side(system: TransitionSystem, other: TransitionSystem) -> Transiti
 def _own(lines: tuple[tuple[Symbol, Term], ...]) -> tuple[tuple[Symbol, Term], ...]:
     """The lines about the state of the design, without those of the record."""
     return tuple(line for line in lines if line[0].role != "ghost")
+
+
+def _answered(term: Term, action: Action) -> Term:
+    """The term with the answer of this action written out: `result` is that of the first."""
+    return replaced(term, lambda s: action.returns if s.role == "result" else None)
 
 
 def _difference(mine: Action, theirs: Action, agree: Observation) -> Goal:

@@ -15,7 +15,7 @@ from .bounded import Trace
 from .complete import Answer
 from .foundations import Unfounded, unfounded
 from .induction import Outcome, Verdict, decide, obligations
-from .vacuity import false_lemmas, reachability
+from .vacuity import Situations, false_lemmas, reachability
 
 __all__ = ["Proof", "Share", "check_vacuity", "prove", "prove_complete", "solver_version"]
 
@@ -68,6 +68,11 @@ class Proof:
         return tuple(name for name, trace in self.witnesses.items() if trace is None)
 
     @property
+    def hollow(self) -> tuple[str, ...]:
+        """Of what was not reached: the conditions of clauses."""
+        return tuple(name for name in self.unreachable if ": condition " in name)
+
+    @property
     def undecided(self) -> tuple[Outcome, ...]:
         """Unknown obligations of properties of which no other obligation is refuted."""
         refuted = {o.obligation.claim.name for o in self.outcomes if o.verdict == "refuted"}
@@ -107,13 +112,13 @@ def prove_complete(system: TransitionSystem, scope: Scope) -> Proof:
     return Proof((), {}, (), time.perf_counter() - started, answers=answers)
 
 
-def check_vacuity(system: TransitionSystem, scope: Scope, wider: Scope) -> Proof:
+def check_vacuity(system: TransitionSystem, within: Situations, wider: Scope) -> Proof:
     """Look for witnesses, for false lemmas in a wider scope, for what lemmas take for granted.
 
     Decides no obligation.
     """
     started = time.perf_counter()
-    reached = reachability(system, scope)
+    reached = reachability(system, within)
     witnesses = {f"{system.name}: {name}": trace for name, trace in reached.items()}
     wrong = tuple(false_lemmas(system, wider))
     missing = tuple(unfounded(system))

@@ -72,16 +72,14 @@ class Unrolling:
     def _declare_world(self) -> None:
         finite, scope = self.finite, self.scope
         finite.declare(self.system.constants, self.system.functions)
-        known = {f.name for f in self.system.functions}
-        for name, values in scope.fixed.items():
-            if name not in known:
-                continue
+        known = {name: values for name, values in scope.fixed.items() if name in finite.functions}
+        for name, values in known.items():
             for element, value in values.items():
                 finite.functions[name][element] = value if isinstance(value, int) else {value: True}
         for name, least in scope.at_least.items():
             if name in finite.constants:
                 self._assume(finite.constants[name] >= least)
-            else:
+            elif name in finite.functions:
                 self._assume(*(value >= least for value in finite.functions[name].values()))
         for axiom in self.system.axioms:
             self._assume(finite(axiom.formula, Names()))
@@ -113,6 +111,8 @@ class Unrolling:
                 for p in action.parameters
             }
             names = Names(before=before, arguments=given)
+            if action.returns is not None:
+                names.result = self.finite(action.returns, names)
             occurs = [self.finite(action.enabled, names)]
             updates = action.updates
             for v in self.system.variables:
@@ -120,8 +120,7 @@ class Unrolling:
                 value = before[v.name] if new is None else self.finite(new, names)
                 occurs.append(self.finite.equal(after[v.name], value))
             self._assume(z3.Implies(fire, conjunction(*occurs)))
-            answer = None if action.returns is None else self.finite(action.returns, names)
-            names = meaning[action.name] = Names(before, after, given, answer)
+            names = meaning[action.name] = Names(before, after, given, names.result)
             for prop in self.system.action_properties:
                 if prop.action == action.name:
                     bad = conjunction(fire, negation(self.finite(prop.formula, names)))

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import z3
 
 from ..evaluate.finite import Finite, Names
-from ..kernel.goals import vacuity_goals
+from ..kernel.goals import Goal, antecedent_goals, vacuity_goals
 from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import Symbol, Term, alpha_form, subterms
 from .bounded import Trace, witnesses
 from .induction import lemmas, obligations
+from .reach import Place, reach
 
-__all__ = ["false_lemmas", "lemmas_of", "reachability"]
+__all__ = ["Situations", "false_lemmas", "lemmas_of", "reachability"]
 
 
-def reachability(system: TransitionSystem, scope: Scope, bound: int = 6) -> dict[str, Trace | None]:
-    """Every action, guard and answer of the system, with the path that shows it can occur."""
-    return witnesses(system, scope, tuple(vacuity_goals(system)), bound, least=False)
+@dataclass(frozen=True)
+class Situations:
+    """Where to look for what must be reachable, and what that is besides what is generated."""
+
+    places: Sequence[Place]
+    goals: tuple[Goal, ...] = ()
+
+
+def reachability(
+    system: TransitionSystem, within: Situations, bound: int = 6
+) -> dict[str, Trace | None]:
+    """Every action, guard and answer of the system, and every condition of a clause.
+
+    With the path that shows that it occurs, or None. An action, a guard or an answer that the
+    small worlds do not show is looked for by the solver in the last place, too.
+    """
+    actions = tuple(vacuity_goals(system))
+    clauses = (*antecedent_goals(system), *within.goals)
+    found = reach(system, (*actions, *clauses), within.places)
+    missing = [goal for goal in actions if found[goal.name] is None]
+    if missing:
+        found.update(witnesses(system, within.places[-1].scope, missing, bound, least=False))
+    return found
 
 
 def lemmas_of(system: TransitionSystem) -> list[Term]:

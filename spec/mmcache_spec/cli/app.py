@@ -26,15 +26,20 @@ from ..checks.complete import Answer
 from ..checks.coverage import cover
 from ..checks.foundations import Unfounded
 from ..checks.induction import Outcome
+from ..checks.lasso import Lasso, find_lasso
 from ..checks.proof import Proof, Share, check_vacuity, prove, prove_complete, solver_version
 from ..checks.unrolling import Start
 from ..evaluate.text import formula
+from ..generate.arenas import situations
 from ..generate.manifest import statistics
 from ..generate.suite import Suite
+from ..model.progress import WALK
 from ..model.variants import SPECIFIED, VARIANTS, Variant
 from ..model.world import scope, scopes_of, scopes_up_to
 from ..render.completeness import answer_story, complete_summary
+from ..render.lasso import lasso_data, lasso_story
 from ..render.story import as_json, cti_story, story
+from .designs import cores_command, judge_designs
 from .lemmas import lemmas_command
 
 __all__ = ["main"]
@@ -42,8 +47,8 @@ __all__ = ["main"]
 PROVED, REFUTED, USAGE, UNKNOWN = 0, 1, 2, 3
 FOUND, NONE_FOUND = 0, 1
 
-SMALL, SMALLER = scope(3, 2, 2), scope(2, 2, 2)
-"""Where CTIs are looked for, and lemmas tried; and where everything must be reachable."""
+SMALL = scope(3, 2, 2)
+"""Where CTIs are looked for, and lemmas tried."""
 out = Console(highlight=False, soft_wrap=True, markup=False)
 err = Console(highlight=False, soft_wrap=True, markup=False, stderr=True)
 
@@ -70,6 +75,7 @@ def cli() -> None:
     """The specification of the multimodal encoder cache: what must hold, and why it does."""
 
 
+cli.add_command(cores_command)
 cli.add_command(lemmas_command)
 
 
@@ -129,7 +135,8 @@ def _prove_share(name: str, system: int, share: Share) -> Proof:
 
 
 def _check_vacuity(name: str, system: int) -> Proof:
-    return check_vacuity(VARIANTS[name].systems[system], SMALLER, SMALL)
+    of = VARIANTS[name].systems[system]
+    return check_vacuity(of, situations(of), SMALL)
 
 
 def _prove_complete(name: str, system: int) -> Proof:
@@ -150,6 +157,7 @@ def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
                 "action": o.obligation.action.name if o.obligation.action else None,
                 "kind": o.obligation.kind,
                 "verdict": o.verdict,
+                "by_definition": o.by_definition,
                 "seconds": round(o.seconds, 4),
             }
             for o in proof.outcomes
@@ -182,12 +190,14 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
         sign = {"proved": "✓", "refuted": "✗", "unknown": "?"}[worst]
         what = f"{clause} {CLAUSES[clause].name}" if clause else "strengthening invariants"
         seconds = sum(o.seconds for o in outcomes)
-        table.add_row(f"{sign} {what}", worst, _obligations(len(outcomes)), f"{seconds:.2f} s")
+        grounds = _grounds(outcomes) if worst == "proved" else ""
+        count = _obligations(len(outcomes))
+        table.add_row(f"{sign} {what}", worst, grounds, count, f"{seconds:.2f} s")
     for name, mine in _by_system(proof).items():
         worst = "proved" if all(a.verdict == "proved" for a in mine) else "unknown"
         sign, what = "✓" if worst == "proved" else "?", f"complete clauses: {name}"
         seconds = sum(a.seconds for a in mine)
-        table.add_row(f"{sign} {what}", worst, f"{len(mine)} questions", f"{seconds:.2f} s")
+        table.add_row(f"{sign} {what}", worst, "", f"{len(mine)} questions", f"{seconds:.2f} s")
     out.print(table)
     if verbose:
         for o in proof.outcomes:
@@ -233,6 +243,14 @@ def _by_clause(proof: Proof) -> dict[str | None, list[Outcome]]:
     for outcome in proof.outcomes:
         found[outcome.obligation.claim.clause].append(outcome)
     return {clause: outcomes for clause, outcomes in found.items() if outcomes}
+
+
+def _grounds(outcomes: list[Outcome]) -> str:
+    """What the proofs rest on: the definition of the call alone, or the invariants."""
+    alone = {o.by_definition for o in outcomes if o.obligation.kind != "initiation"}
+    return {frozenset({True}): "definition", frozenset({False}): "induction"}.get(
+        frozenset(alone), "both"
+    )
 
 
 def _obligations(count: int) -> str:
@@ -345,12 +363,21 @@ def refute_command(
     if form == "json":
         data: dict[str, Any] = {"variant": variant.name, "bound": bound, "scope": searched}
         data["counterexample"] = None if found is None else as_json(found)
+        if found is not None and (lasso := _lasso(variant, found)) is not None:
+            data["lasso"] = lasso_data(lasso)
         print(json.dumps(data, indent=2))
     elif found is None:
         out.print(f"{variant.name}: no counterexample of up to {bound} calls, {searched}")
     else:
         _print_counterexample(variant, found)
     sys.exit(NONE_FOUND if found is None else FOUND)
+
+
+def _lasso(variant: Variant, found: Counterexample) -> Lasso | None:
+    """The livelock that a counterexample to progress is the beginning of."""
+    if variant.expected is None or variant.expected.lasso is None or found.origin != "init":
+        return None
+    return find_lasso(variant.system, WALK, found.world)
 
 
 def _print_counterexample(variant: Variant, found: Counterexample) -> None:
@@ -361,6 +388,10 @@ def _print_counterexample(variant: Variant, found: Counterexample) -> None:
     out.print()
     for line in story(found):
         out.print(line)
+    if (lasso := _lasso(variant, found)) is not None:
+        out.print()
+        for line in lasso_story(lasso):
+            out.print(line)
 
 
 # --- variants ----------------------------------------------------------------------------------
@@ -407,10 +438,12 @@ def _recompute(name: str) -> list[str]:
     """What is not as expected of this variant."""
     variant = VARIANTS[name]
     parts = [prove(system, SMALL) for system in variant.systems]
-    parts += [check_vacuity(system, SMALLER, SMALL) for system in variant.systems]
+    parts += [check_vacuity(system, situations(system), SMALL) for system in variant.systems]
     proof = Proof.merged(parts, 0)
     expected = variant.expected
-    differences = [f"not reachable: {name}" for name in proof.unreachable]
+    # Of a wrong design, some clause may well have a condition that never comes true.
+    conditions = () if expected is None else proof.hollow
+    differences = [f"not reachable: {n}" for n in proof.unreachable if n not in conditions]
     differences += [f"wrong lemma: {formula(lemma)}" for lemma in proof.false_lemmas]
     differences += [f"taken for granted: {_not_shown(thing)}" for thing in proof.unfounded]
     differences += [f"unknown: {o.obligation.label}" for o in proof.undecided]
@@ -433,6 +466,9 @@ def _recompute(name: str) -> list[str]:
             differences.append(
                 f"--from {origin}: expected {', '.join(actions)}; got {', '.join(got_actions)}"
             )
+        lasso = None if found is None else _lasso(variant, found)
+        if origin == "init" and expected.lasso != (lasso and lasso.actions):
+            differences.append(f"lasso: expected {expected.lasso}; got {lasso and lasso.actions}")
     return differences
 
 
@@ -577,14 +613,41 @@ def coverage_command(markdown: bool) -> None:
     metavar="HASHES REQUESTS INPUTS",
 )
 @click.option("--cluster", metavar="ADDRESS", help="Run on this Dask cluster, not here.")
-def mutants_command(bound: int, size: tuple[int, int, int], cluster: str | None) -> None:
+@click.option(
+    "--by-clauses", is_flag=True, help="Judge every model by its clauses, not by vectors."
+)
+@click.option(
+    "--kind", "kinds", multiple=True, help="With --by-clauses: only this kind, repeatable."
+)
+@click.option("--most", type=click.IntRange(1), help="With --by-clauses: of each kind, so many.")
+@click.option("--seed", type=int, default=0, show_default=True, help="By which they are drawn.")
+@click.option("--json", "as_data", is_flag=True, help="With --by-clauses: every design, as JSON.")
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
+def mutants_command(
+    bound: int,
+    size: tuple[int, int, int],
+    cluster: str | None,
+    by_clauses: bool,
+    kinds: tuple[str, ...],
+    most: int | None,
+    seed: int,
+    as_data: bool,
+    models: tuple[str, ...],
+) -> None:
     """Mutate every action of the managers; say which mutants the packaged vectors kill.
 
     Of each mutant that they do not kill, Z3 looks for calls that tell it from the specification;
     finding none is a proof that there are none in the scope, up to the bound.
 
+    With --by-clauses, wrong designs of many kinds, of every MODEL, are judged by the clauses alone:
+    condemned where some calls break one; else proved, or searched, to be the same; else alive.
+
     Exit code: 0 all killed or equivalent, 1 some survive, 2 usage, 3 unknown.
     """
+    if by_clauses:
+        sys.exit(judge_designs(models, kinds, most, seed, as_data))
+    if models or kinds or most or as_data:
+        raise click.UsageError("MODEL, --kind, --most and --json go with --by-clauses")
     from mmcache_vectors.manager import load
 
     from ..generate.mutants import survivors

@@ -8,7 +8,7 @@ element. Nothing about the protocol is written here; that the two agree is teste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -25,19 +25,27 @@ from ..kernel.terms import (
     Sort,
     Symbol,
     Term,
+    alpha_form,
     subterms,
     unnamed,
 )
 from .interpreter import Call, State, World
 
-__all__ = ["CompiledCall", "CompiledSystem", "Packed"]
+__all__ = ["CompiledCall", "CompiledClaims", "CompiledSystem", "CompiledView", "Packed"]
 
 Packed = tuple[Any, ...]
-"""A state without its ghosts: integers, bit sets, and a tuple of integers for a map."""
+"""A state, as a rule without its ghosts: integers, bit sets, and a tuple of integers for a map."""
 
 CompiledCall = Callable[..., tuple[Any, Packed] | None]
 """From a state, and the integers among the arguments in their order, to the result and the next
 state, or to None where a guard refuses. A set is returned as bits."""
+
+CompiledClaims = Callable[..., int]
+"""From the states before and after a call, its result, and the integers among its arguments, to the
+position of the first formula that is false, or to -1. States alone are given twice."""
+
+CompiledView = Callable[[Packed], tuple[Any, ...]]
+"""From a state to the values of some terms."""
 
 
 class _Code(str):
@@ -52,14 +60,20 @@ _Value = Any
 
 @dataclass(frozen=True)
 class CompiledSystem:
-    """One transition system in one world, without ghost variables."""
+    """One transition system in one world, without ghost variables unless they are asked for."""
 
     system: TransitionSystem
     world: World
+    with_ghosts: bool = False
     _written: dict[str, CompiledCall] = field(default_factory=dict, repr=False, compare=False)
     """By their source: calls that do the same, whatever the state, are one function."""
+    _free: dict[int, tuple[Term, tuple[Symbol, ...]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
+        if self.with_ghosts:
+            return
         ghosts = {v.name for v in self.system.variables if v.role == "ghost"}
         for action in self.system.actions:
             read = [*action.guard.values(), *(() if action.returns is None else (action.returns,))]
@@ -70,7 +84,7 @@ class CompiledSystem:
 
     @property
     def variables(self) -> tuple[Symbol, ...]:
-        return tuple(v for v in self.system.variables if v.role != "ghost")
+        return tuple(v for v in self.system.variables if self.with_ghosts or v.role != "ghost")
 
     def compile(self, call: Call) -> CompiledCall:
         """The function that performs this call, for whatever integers."""
@@ -81,14 +95,32 @@ class CompiledSystem:
         for guard in action.guard.values():
             code.lines.append(f"if not {code.value(guard, {})}: return None")
         answer = None if action.returns is None else code.value(action.returns, {})
+        code.answer = answer
         if isinstance(answer, _Code) and action.returns is not None and action.returns.sort == BOOL:
             answer = _Code(f"bool({answer})")
         updates = action.updates
-        after = [
-            code.value(updates.get(v.name, v), {}) if v.name in updates else _Code(f"s_{v.name}")
-            for v in self.variables
-        ]
+        after = [code.value(updates.get(v.name, v), {}) for v in self.variables]
         return code.function(answer, after, list(unknown.values()))
+
+    def compile_claims(
+        self, formulas: Sequence[Term], arguments: Mapping[str, Any], integers: Sequence[str] = ()
+    ) -> CompiledClaims:
+        """The function that looks for a formula that is false of a step, or of one state.
+
+        `arguments` are those elements that the call was given, `integers` the names of the rest.
+        """
+        unknown = {name: _Code(f"a_{name}") for name in integers}
+        code = _Emitter(self, {**arguments, **unknown})
+        for k, formula in enumerate(formulas):
+            value = code.value(formula, {})
+            if value is not True:
+                code.lines.append(f"if not {_text(value)}: return {k}")
+        return code.claims(list(unknown.values()))
+
+    def compile_view(self, terms: Sequence[Term]) -> CompiledView:
+        """The function that evaluates the terms in a state."""
+        code = _Emitter(self, {})
+        return code.view([code.value(term, {}) for term in terms])
 
     def initial(self) -> Packed:
         code = _Emitter(self, {})
@@ -103,6 +135,12 @@ class CompiledSystem:
         for part, value in zip(sort.elements, element, strict=True):
             index = index * len(self.elements(part)) + self.elements(part).index(value)
         return 1 << index
+
+    def free_variables(self, term: Term) -> tuple[Symbol, ...]:
+        """The bound variables that the term uses but does not bind."""
+        if id(term) not in self._free:
+            self._free[id(term)] = term, tuple(alpha_form(term)[1])
+        return self._free[id(term)][1]
 
     def elements(self, sort: Sort) -> tuple[str, ...]:
         return tuple(self.world.universe[sort.name])
@@ -143,28 +181,38 @@ class _Emitter:
     def __init__(self, compiled: CompiledSystem, arguments: Mapping[str, Any]) -> None:
         self._of = compiled
         self._arguments = arguments
-        self._known: dict[tuple[int, tuple[Any, ...]], _Value] = {}
+        self._known: dict[tuple[Any, ...], _Value] = {}
+        self._kept: list[Term] = []
         self._names = 0
         self.lines: list[str] = []
+        self.answer: _Value = _Code("result")
+        """The value that the call returns, once it is known; a claim is given it."""
 
     def function(
         self, answer: _Value, after: Iterable[_Value], integers: Iterable[str]
     ) -> CompiledCall:
-        unpacked = []
-        for v in self._of.variables:
-            if isinstance(v.sort, MapSort):
-                keys = range(len(self._of.elements(v.sort.key)))
-                unpacked.append("(" + "".join(f"s_{v.name}_{k}, " for k in keys) + ")")
-            else:
-                unpacked.append(f"s_{v.name}")
-        done = ", ".join(
-            _text(value if value != f"s_{v.name}" else self._state(v))
-            for v, value in zip(self._of.variables, after, strict=True)
-        )
-        body = [f"{', '.join(unpacked)}, = s", *self.lines, f"return {_text(answer)}, ({done},)"]
-        source = f"def call({', '.join(['s', *integers])}):\n" + "".join(
-            f"    {line}\n" for line in body
-        )
+        done = ", ".join(_text(value) for value in after)
+        body = [self._opened("s"), *self.lines, f"return {_text(answer)}, ({done},)"]
+        written: CompiledCall = self._written(["s", *integers], body)
+        return written
+
+    def claims(self, integers: Iterable[str]) -> CompiledClaims:
+        body = [self._opened("s"), self._opened("n"), *self.lines, "return -1"]
+        written: CompiledClaims = self._written(["s", "n", "result", *integers], body)
+        return written
+
+    def view(self, values: Iterable[_Value]) -> CompiledView:
+        shown = "".join(f"{_text(value)}, " for value in values)
+        body = [self._opened("s"), *self.lines, f"return ({shown})"]
+        written: CompiledView = self._written(["s"], body)
+        return written
+
+    def _opened(self, moment: str) -> str:
+        """The statement that gives each part of a state its name."""
+        return f"{', '.join(_text(self._state(v, moment)) for v in self._of.variables)}, = {moment}"
+
+    def _written(self, parameters: Iterable[str], body: Iterable[str]) -> Any:
+        source = f"def call({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in body)
         written = self._of._written
         if source not in written:
             names: dict[str, Any] = {}
@@ -179,10 +227,12 @@ class _Emitter:
                 return value
             case Symbol():
                 return self._symbol(term, bound)
-        key = (id(term), tuple(bound.items()))
+        free = self._of.free_variables(term)
+        key = (id(term), *(bound[v] for v in free))
         if key not in self._known:
             found = self._binder(term, bound) if isinstance(term, Binder) else self._op(term, bound)
             self._known[key] = self._named(found)
+            self._kept.append(term)
         return self._known[key]
 
     def _named(self, value: _Value) -> _Value:
@@ -203,15 +253,20 @@ class _Emitter:
                 return self._of.world.constants[symbol.name]
             case "parameter":
                 return self._arguments[symbol.name]
-            case "state":
-                return self._state(symbol)
+            case "result":
+                return self.answer
+            case "next":
+                return self._state(symbol, "n")
+            case "state" | "ghost":
+                return self._state(symbol, "s")
         raise TypeError(f"a call cannot read {symbol.role} {symbol.name}")
 
-    def _state(self, symbol: Symbol) -> _Value:
+    def _state(self, symbol: Symbol, moment: str) -> _Value:
+        stem = f"{moment}_{symbol.name.replace(' ', '_')}"
         if isinstance(symbol.sort, MapSort):
             keys = range(len(self._of.elements(symbol.sort.key)))
-            return tuple(_Code(f"s_{symbol.name}_{k}") for k in keys)
-        return _Code(f"s_{symbol.name}")
+            return tuple(_Code(f"{stem}_{k}") for k in keys)
+        return _Code(stem)
 
     def _binder(self, term: Binder, bound: Mapping[Symbol, str]) -> _Value:
         choices = product(*(self._of.elements(v.sort) for v in term.variables))
@@ -235,22 +290,31 @@ class _Emitter:
 
     def _op(self, term: Term, bound: Mapping[Symbol, str]) -> _Value:
         assert isinstance(term, Op)
+        match term.name, term.args:
+            case "and", parts:
+                return _all(self._until_false(parts, bound))
+            case "or", parts:
+                return _not(_all(self._until_false(parts, bound, _not)))
+            case "implies", (premise, conclusion):
+                premise = self.value(premise, bound)
+                if not isinstance(premise, _Code) and not premise:
+                    return True
+                return _not(_all([premise, _not(self.value(conclusion, bound))]))
+            case "ite", (condition, then, otherwise):
+                condition = self.value(condition, bound)
+                if not isinstance(condition, _Code):
+                    return self.value(then if condition else otherwise, bound)
+                return _ite(condition, self.value(then, bound), self.value(otherwise, bound))
         args = [self.value(a, bound) for a in term.args]
         match term.name, args:
-            case "and", _:
-                return _all(args)
-            case "or", _:
-                return _not(_all([_not(a) for a in args]))
-            case "implies", [a, b]:
-                return _not(_all([a, _not(b)]))
             case "not", [a]:
                 return _not(a)
-            case "ite", [c, a, b]:
-                return _ite(c, a, b)
             case "empty", []:
                 return 0
             case "eq", [a, b] if term.args[0].sort == BOOL:
                 return _operation("==", _not(a), _not(b))
+            case "eq", [tuple() as a, tuple() as b]:
+                return _all([_operation("==", x, y) for x, y in zip(a, b, strict=True)])
             case "eq", [a, b]:
                 return _operation("==", a, b)
             case "lt", [a, b]:
@@ -282,6 +346,20 @@ class _Emitter:
             case "total", [s]:
                 return self._total(term, s)
         raise TypeError(f"no operator {term.name!r}")
+
+    def _until_false(
+        self,
+        parts: Iterable[Term],
+        bound: Mapping[Symbol, str],
+        read: Callable[[_Value], _Value] = lambda value: value,
+    ) -> list[_Value]:
+        """The values of the parts, up to one that is known to be false: the rest is not needed."""
+        values = []
+        for part in parts:
+            values.append(read(self.value(part, bound)))
+            if not isinstance(values[-1], _Code) and not values[-1]:
+                break
+        return values
 
     def _bit(self, members: Term, element: list[str]) -> int:
         assert isinstance(members.sort, SetSort)

@@ -79,6 +79,7 @@ class Interpreter:
             return Step(call, refused, None, state, state)
         returns = action.returns
         answer = None if returns is None else self._value(returns, scope, {})
+        scope = _Scope(state, {}, call.arguments, answer)
         after = dict(state)
         for name, term in action.updates.items():
             after[name] = self._value(term, scope, {})
@@ -129,6 +130,10 @@ class Interpreter:
         scope = _Scope(step.before, step.after, step.call.arguments, step.result)
         return step.call.action == goal.action and bool(self._value(goal.condition, scope, {}))
 
+    def condition_holds(self, goal: Goal, state: State, call: Call) -> bool:
+        """Whether the goal's condition holds before this call, made or refused."""
+        return bool(self._value(goal.condition, _Scope(state, {}, call.arguments, None), {}))
+
     def meets_before(self, goal: Goal, state: State) -> bool:
         """Whether, in this state, some call is one that the goal describes."""
         calls = self.calls(self.system.action(goal.action), self._telling_integers(state))
@@ -147,10 +152,21 @@ class Interpreter:
         apart = {a - b for a in found for b in found} | found
         return sorted({*range(-1, 8), *(v + d for v in apart for d in (-1, 0, 1))})
 
+    def evaluate_at(self, term: Term, step: Step) -> Value:
+        """The value of a term at a step: its parameters, its result, the states around it."""
+        scope = _Scope(step.before, step.after, step.call.arguments, step.result)
+        return self._value(term, scope, {})
+
     def calls(self, action: Action, integers: Sequence[int]) -> Iterator[Call]:
         """Every call of this action, with all elements and these integers for arguments."""
+        names = (p.name for p in action.parameters)
+        return self.calls_with(action, dict.fromkeys(names, integers))
+
+    def calls_with(self, action: Action, integers: Mapping[str, Sequence[int]]) -> Iterator[Call]:
+        """Every call of this action, with all elements, and these integers for each parameter."""
         choices: list[Sequence[Value]] = [
-            integers if p.sort.name == "Int" else self._elements(p.sort) for p in action.parameters
+            integers[p.name] if p.sort.name == "Int" else self._elements(p.sort)
+            for p in action.parameters
         ]
         for values in product(*choices):
             names = (p.name for p in action.parameters)

@@ -6,13 +6,14 @@ branch of each choice. A test suite is worth what it notices of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from .system import Action, TransitionSystem
 from .terms import Binder, Literal, Op, Term, unnamed
 
-__all__ = ["Mutant", "mutants"]
+__all__ = ["Mutant", "mutants", "mutants_to_make", "mutations"]
 
 
 @dataclass(frozen=True)
@@ -27,28 +28,41 @@ def mutants(system: TransitionSystem) -> Iterator[Mutant]:
     Guards are left alone: they are the caller's duties, and no call of a test breaks them. Ghost
     variables are left alone too: no implementation has them.
     """
-    ghosts = {v.name for v in system.variables if v.role == "ghost"}
+    for name, make in mutants_to_make(system):
+        yield Mutant(name, make())
+
+
+def mutants_to_make(
+    system: TransitionSystem,
+) -> Iterator[tuple[str, Callable[[], TransitionSystem]]]:
+    """The names of the mutants, each with the function that makes it."""
     for action in system.actions:
-        for where, mutated in _mutated_actions(action, ghosts):
-            changed = tuple(mutated if a is action else a for a in system.actions)
-            yield Mutant(f"{action.name}: {where}", replace(system, actions=changed))
+        for where, change in _changes(action):
+
+            def make(
+                action: Action = action, change: Callable[[], Action] = change
+            ) -> TransitionSystem:
+                changed = tuple(change() if a is action else a for a in system.actions)
+                return replace(system, actions=changed)
+
+            yield f"{action.name}: {where}", make
 
 
-def _mutated_actions(action: Action, ghosts: set[str]) -> Iterator[tuple[str, Action]]:
+def _changes(action: Action) -> Iterator[tuple[str, Callable[[], Action]]]:
     if action.returns is not None:
-        for what, term in _mutations(action.returns):
-            yield f"answer, {what}", replace(action, returns=term)
+        for what, term in mutations(action.returns):
+            yield f"answer, {what}", partial(replace, action, returns=term)
     for k, (variable, value) in enumerate(action.effect):
-        if variable.name in ghosts:
+        if variable.role == "ghost":
             continue
-        rest = action.effect[:k], action.effect[k + 1 :]
-        yield f"{variable.name}, forgotten", replace(action, effect=(*rest[0], *rest[1]))
-        for what, term in _mutations(value):
-            line = (variable, term)
-            yield f"{variable.name}, {what}", replace(action, effect=(*rest[0], line, *rest[1]))
+        before, after = action.effect[:k], action.effect[k + 1 :]
+        yield f"{variable.name}, forgotten", partial(replace, action, effect=(*before, *after))
+        for what, term in mutations(value):
+            lines = (*before, (variable, term), *after)
+            yield f"{variable.name}, {what}", partial(replace, action, effect=lines)
 
 
-def _mutations(term: Term) -> Iterator[tuple[str, Term]]:
+def mutations(term: Term) -> Iterator[tuple[str, Term]]:
     """Every term that differs in one place, and what differs, counted where it occurs again."""
     seen: dict[str, int] = {}
     for what, mutated in _each(term):

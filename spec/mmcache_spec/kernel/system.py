@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .schemas import Lemma, lemma_of
-from .terms import Function, Symbol, Term, all_of, alpha_form, replaced, subterms
+from .terms import INT, Function, Symbol, Term, all_of, alpha_form, replaced, symbols
 
 __all__ = [
     "Action",
@@ -25,7 +25,8 @@ class Action:
     """One call of the API, or one event of the system.
 
     `guard` names the conditions under which the action may happen: the caller's duties.
-    `effect` gives the next value of every variable in `modifies`; the kernel frames the rest.
+    `effect` gives the next value of every variable in `modifies`; the kernel frames the rest. It
+    may speak of the answer (`result`), which is then written once.
     `returns` is what the call answers, in terms of the state before it.
     """
 
@@ -36,19 +37,27 @@ class Action:
     returns: Term | None = None
     lemmas: Mapping[str, tuple[Lemma, ...]] = field(default_factory=dict)
     """Facts about finite sets that the proof of a property may use; see `kernel.lemmas`."""
+    premises: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By the name of a property, the axioms and invariants that its proof is given; by default all.
+    Fewer make a proof faster, and never easier."""
 
     def __post_init__(self) -> None:
         names = [variable.name for variable, _ in self.effect]
         if len(names) != len(set(names)):
             raise ValueError(f"{self.name}: a variable is updated twice")
-        written = [*self.guard.values(), *(value for _, value in self.effect)]
-        for term in [*written, *([] if self.returns is None else [self.returns])]:
-            for symbol in subterms(term):
-                if isinstance(symbol, Symbol) and symbol.role in ("next", "result"):
-                    raise ValueError(f"{self.name}: speaks of {symbol.name} after the action")
+        answers = () if self.returns is None else (self.returns,)
+        for term in (*self.guard.values(), *answers):
+            self._speaks_of_none(term, "next", "result")
+        for _, term in self.effect:
+            self._speaks_of_none(term, "next", *(() if answers else ("result",)))
         for given in self.lemmas.values():
             for thing in given:
                 lemma_of(thing)
+
+    def _speaks_of_none(self, term: Term, *roles: str) -> None:
+        for symbol in symbols(term):
+            if symbol.role in roles:
+                raise ValueError(f"{self.name}: speaks of {symbol.name} after the action")
 
     @property
     def modifies(self) -> frozenset[str]:
@@ -90,8 +99,7 @@ class Monitor:
     def is_seen_by(self, observed: frozenset[str]) -> None:
         """Raise `ValueError` where an update speaks of what an observer cannot see."""
         for action, value in self.updates.items():
-            read = (t for t in subterms(value) if isinstance(t, Symbol))
-            for name in (s.name for s in read if s.role in ("state", "next")):
+            for name in (s.name for s in symbols(value) if s.role in ("state", "next")):
                 if name not in observed:
                     raise ValueError(
                         f"the monitor {self.variable.name} reads {name} at {action}, "
@@ -204,6 +212,7 @@ class TransitionSystem:
             raise ValueError(f"{self.name}: the initial condition must give every variable a value")
         self._check_names()
         for action in self.actions:
+            self._check_premises(action)
             if unknown := action.modifies - declared:
                 raise ValueError(
                     f"{self.name}.{action.name} modifies {sorted(unknown)}, not declared"
@@ -259,7 +268,9 @@ class TransitionSystem:
             if symbol.role == "result":
                 if action.returns is None or action.returns.sort != symbol.sort:
                     raise ValueError(f"{self.name}.{action.name} returns no {symbol.sort}")
-                return action.returns
+                # A number stays a name, since its term is long and stands in many lines; a set is
+                # written out, since lemmas are found by looking at the operations that make it.
+                return None if symbol.sort == INT else action.returns
             return None
 
         record = tuple(
@@ -273,9 +284,16 @@ class TransitionSystem:
         """What a design does and answers rests on its own state, not on the record."""
         answer = () if action.returns is None else (action.returns,)
         for term in (*answer, *(value for _, value in effect)):
-            for symbol in subterms(term):
-                if isinstance(symbol, Symbol) and symbol.role == "ghost":
+            for symbol in symbols(term):
+                if symbol.role == "ghost":
                     raise ValueError(f"{self.name}.{action.name} reads the record {symbol.name}")
+
+    def _check_premises(self, action: Action) -> None:
+        """A premise that is misspelt would be left out in silence."""
+        known = {a.name for a in self.axioms} | {i.name for i in self.invariants}
+        for claim, names in action.premises.items():
+            if unknown := sorted(set(names) - known):
+                raise ValueError(f"{self.name}.{action.name}: {claim} rests on {unknown}, unknown")
 
     def _check_names(self) -> None:
         """Solvers know symbols by name: no two may share one."""

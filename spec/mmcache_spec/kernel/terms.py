@@ -23,6 +23,7 @@ __all__ = [
     "Literal",
     "MapSort",
     "Op",
+    "Role",
     "SetSort",
     "Sort",
     "Symbol",
@@ -48,6 +49,7 @@ __all__ = [
     "setof",
     "state",
     "subterms",
+    "symbols",
     "total",
     "unnamed",
 ]
@@ -377,19 +379,33 @@ def largest(sort: Sort, where: Callable[[Term], Term], value: Callable[[Term], T
 def replaced(term: Term, find: Callable[[Symbol], Term | None]) -> Term:
     """The term with some symbols replaced: those for which `find` gives another term.
 
-    What is not replaced stays the same object, and so do the names that terms are shown by.
+    What is not replaced stays the same object, and so do the names that terms are shown by. A part
+    that occurs again is replaced once.
     """
+    known: dict[int, Term] = {}
+
+    def new(term: Term) -> Term:
+        if id(term) not in known:
+            known[id(term)] = _with_parts(term, new, find)
+        return known[id(term)]
+
+    return new(term)
+
+
+def _with_parts(
+    term: Term, new: Callable[[Term], Term], find: Callable[[Symbol], Term | None]
+) -> Term:
     match term:
         case Symbol():
             other = find(term)
             return term if other is None else other
         case Op():
-            args = tuple(replaced(a, find) for a in term.args)
+            args = tuple(new(a) for a in term.args)
             same = all(a is b for a, b in zip(args, term.args, strict=True))
             return term if same else replace(term, args=args)
         case Binder():
-            body = replaced(term.body, find)
-            value = None if term.value is None else replaced(term.value, find)
+            body = new(term.body)
+            value = None if term.value is None else new(term.value)
             same = body is term.body and value is term.value
             return term if same else replace(term, body=body, value=value)
     return term
@@ -414,6 +430,24 @@ def unnamed(term: Term) -> Term:
     while isinstance(term, Op) and term.name == "named":
         term = term.args[0]
     return term
+
+
+def symbols(term: Term) -> Iterator[Symbol]:
+    """The symbols that occur in the term; each object once, however often it occurs."""
+    seen: set[int] = set()
+    todo = [term]
+    while todo:
+        t = unnamed(todo.pop())
+        if id(t) in seen:
+            continue
+        seen.add(id(t))
+        match t:
+            case Symbol():
+                yield t
+            case Op():
+                todo += t.args
+            case Binder():
+                todo += [t.body, *(() if t.value is None else (t.value,))]
 
 
 def subterms(term: Term) -> Iterator[Term]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EQUIVALENT", "REASONS"]
+__all__ = ["ACCEPTED", "EQUIVALENT", "REASONS"]
 
 REASONS: dict[str, dict[str, tuple[str, ...]]] = {
     "ledger": {
@@ -89,3 +89,12 @@ EQUIVALENT: dict[str, frozenset[str]] = {
     system: frozenset(name for names in reasons.values() for name in names)
     for system, reasons in REASONS.items()
 }
+
+HARMLESS: dict[str, dict[str, tuple[str, ...]]] = {}
+"""Of wrong designs that no clause condemns though they differ: the reason, and their names."""
+
+ACCEPTED: dict[str, dict[str, str]] = {
+    system: {name: reason for reason, names in reasons.items() for name in names}
+    for system, reasons in HARMLESS.items()
+}
+"""For each system: the name of the design, and why it is none the worse."""

@@ -6,51 +6,14 @@ actions of its shortest counterexample, from the empty cache and from the start 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ..kernel.system import Property, TransitionSystem
 from .encoder_decoder import EncoderDecoderDesign, encoder_decoder
 from .engine import EngineDesign, engine
 from .ledger import LedgerDesign, ledger
-from .progress import ProgressDesign, progress
+from .livelocks import LIVELOCKS, WITHOUT_LIVELOCK
+from .progress import progress
+from .variant import Expected, Variant
 
 __all__ = ["SPECIFIED", "VARIANTS", "Expected", "Variant"]
-
-
-@dataclass(frozen=True)
-class Expected:
-    breaks: tuple[str, ...]
-    """The clauses with an obligation that has a counterexample to induction."""
-    from_init: tuple[str, ...]
-    """The actions of the shortest counterexample from the empty cache."""
-    from_pass: tuple[str, ...]
-    """The same from any state in which a scheduling pass may begin."""
-    target: str | None = None
-    """The clause that the counterexamples break, where not simply the first."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    name: str
-    says: str
-    systems: tuple[TransitionSystem, ...]
-    seen_in: tuple[str, ...] = ()
-    """Public reports, or projects, of the decision."""
-    expected: Expected | None = None
-    """None where everything is proved."""
-
-    @property
-    def aims_at(self) -> tuple[Property, ...] | None:
-        """The properties that the expected counterexamples break; None for any clause."""
-        if self.expected is None or self.expected.target is None:
-            return None
-        return self.system.stating(self.expected.target)
-
-    @property
-    def system(self) -> TransitionSystem:
-        """The one system that a wrong variant changes."""
-        (system,) = self.systems
-        return system
 
 
 SPECIFIED = Variant(
@@ -366,21 +329,6 @@ _WRONG_ENGINES = (
         ),
     ),
     Variant(
-        "waiting_stalls_the_queue",
-        "a waiting request keeps what it has hit; the running one can never make room",
-        (progress(ProgressDesign(waiting="keeps_references")),),
-        ("vllm#31857",),
-        Expected(("S7",), ("start", "complete", "touch"), ("touch",), "S7"),
-    ),
-    Variant(
-        "chunks_reach_the_next_item",
-        "a request within an item is given no tokens unless they lead to the next item, "
-        "which must fit beside it",
-        (progress(ProgressDesign(chunks="reach_the_next_item")),),
-        ("vllm#40707", "vllm#51603"),
-        Expected(("S7",), ("start",), ("start",), "S7"),
-    ),
-    Variant(
         "lookahead_not_scheduled",
         "the drafter reads further than what was looked up",
         (engine(EngineDesign(lookahead="not_covered")),),
@@ -394,4 +342,6 @@ _WRONG_ENGINES = (
     ),
 )
 
-VARIANTS: dict[str, Variant] = {v.name: v for v in (SPECIFIED, *_RIGHT, *_WRONG, *_WRONG_ENGINES)}
+_ALL = (SPECIFIED, *_RIGHT, *WITHOUT_LIVELOCK, *_WRONG, *_WRONG_ENGINES, *LIVELOCKS)
+
+VARIANTS: dict[str, Variant] = {v.name: v for v in _ALL}

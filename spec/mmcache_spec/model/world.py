@@ -9,6 +9,7 @@ __all__ = [
     "HASH",
     "INPUT",
     "REQUEST",
+    "SIZES",
     "TOKENS",
     "WORLD",
     "capacity",
@@ -38,9 +39,13 @@ owner = function("owner", INPUT, REQUEST)
 position = function("position", INPUT, INT)
 inputs_of = function("inputs_of", REQUEST, INT)
 
-WORLD = (
+SIZES = (
     Axiom("capacity_is_not_negative", capacity >= 0),
     Axiom("sizes_are_not_negative", forall(HASH, lambda h: size(h) >= 0)),
+)
+
+WORLD = (
+    *SIZES,
     Axiom("requests_have_a_number_of_inputs", forall(REQUEST, lambda r: inputs_of(r) >= 0)),
     Axiom(
         "a_position_lies_within_its_request",
@@ -145,4 +150,6 @@ def scopes_up_to(hashes: int, requests: int, inputs: int) -> list[Scope]:
 
 def scopes_of(system: str) -> list[Scope]:
     """Where the counterexamples of this system are looked for by default."""
+    if system == "progress":
+        return [scope(2, 1, 2), scope(2, 2, 2)]
     return scopes_up_to(3, 3, 1) if system == "engine" else scopes_up_to(4, 3, 2)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mmcache_vectors.clauses import CLAUSES, Clause
 
+from ..checks.induction import Obligation, holds_by_definition
 from ..checks.vacuity import lemmas_of
 from ..evaluate.text import formula, lines, names_in
 from ..kernel.system import Action, ActionProperty, Property, TransitionSystem
@@ -79,11 +80,19 @@ def _clause(clause: Clause) -> Iterator[str]:
     for system in SPECIFIED.systems:
         for prop in system.stating(clause.id):
             yield ""
-            yield f"{_where(prop, system)}:"
+            yield f"{_where(prop, system)}{_grounds(prop, system)}:"
             yield ""
             yield from _formula(prop.formula)
     yield ""
     yield f"Public reports: {', '.join(map(report_link, clause.reports))}."
+
+
+def _grounds(prop: Property, system: TransitionSystem) -> str:
+    """Whether the definition of the call says it by itself: its proof tells nothing of the rest."""
+    if not isinstance(prop, ActionProperty):
+        return ""
+    obligation = Obligation(system, prop, system.action(prop.action), "action")
+    return " (by the definition of the call alone)" if holds_by_definition(obligation) else ""
 
 
 def _where(prop: Property, system: TransitionSystem) -> str:

@@ -56,7 +56,9 @@ def cti_story(outcome: Outcome) -> Iterator[str]:
 
 
 def world_text(world: World) -> str:
-    """Capacity, sizes and requests in one line, in embeddings."""
+    """Capacity, sizes and requests in one line, in embeddings; where there are tokens, in those."""
+    if "prompt" in world.functions:
+        return "  World: " + "; ".join(_in_tokens(world))
     size = world.functions["size"]
     sizes = ", ".join(f"{h} = {size[h]}" for h in world.universe["Hash"])
     requests = ", ".join(
@@ -80,8 +82,26 @@ def _item(i: str, world: World) -> str:
     return f"{mm_hash} at {first} to {first + world.functions['num_tokens'][i] - 1}"
 
 
+def _in_tokens(world: World) -> Iterator[str]:
+    """A world in which items lie at tokens of a prompt."""
+    known = world.functions
+    names = ("capacity", "token_budget", "encoder_budget", "lookahead")
+    yield from (f"{name.replace('_', ' ')} {world.constants[name]}" for name in names)
+    yield from (f"{h} has {known['size'][h]} embeddings" for h in world.universe["Hash"])
+    for r in world.universe["Request"]:
+        items = [
+            f"{known['hash_of'][i]} on {known['offset'][i]}-"
+            f"{known['offset'][i] + known['length'][i] - 1}"
+            for i in _inputs_of(r, world)
+        ]
+        number = known["prompt"][r]
+        tokens = "1 token" if number == 1 else f"{number} tokens"
+        yield f"{r} = {tokens}{': ' if items else ''}{', '.join(items)}"
+
+
 def _inputs_of(request: str, world: World) -> list[str]:
-    owner, position = world.functions["owner"], world.functions["position"]
+    owner = world.functions["owner"]
+    position = world.functions["offset" if "offset" in world.functions else "position"]
     mine = (i for i in world.universe["Input"] if owner[i] == request)
     return sorted(mine, key=position.__getitem__)
 
@@ -115,9 +135,11 @@ def ledger_text(world: World, state: State) -> str:
             f"charged {charged}   this pass {_set(state['allocated'])}   "
             f"to report {_set(state['to_free'])}   free slots {state['free_slots']}"
         )
-    if "begun" in state:
-        names = ("running", "begun", "done", "cached")
-        return "   ".join(f"{name} {_set(state[name])}" for name in names)
+    if "computed" in state and "finished" in state:
+        computed = ", ".join(f"{r} {n}" for r, n in sorted(state["computed"].items())) or "–"
+        names = ("arrived", "running", "finished", "cached")
+        parts = [f"{name} {_set(state[name])}" for name in names]
+        return "   ".join([*parts, f"needed {_set(state['held'])}", f"computed {computed}"])
     return "   ".join([*_ledger_parts(state), *_engine_parts(state)])
 
 

@@ -1,0 +1,134 @@
+"""A design judged by the clauses alone, and what becomes of one that no clause condemns.
+
+A clause condemns a design where some calls from the initial state lead to a step that breaks it:
+found breadth first in small worlds, and executed again by the interpreter. A strengthening
+invariant condemns nothing. Of a design that is not condemned it is asked whether anybody could
+tell it from the original: a proof for any number of elements that it takes the same steps
+(`checks.equivalence`), or else a search, in the same worlds, that finds no other answer. What is
+left are the survivors: each shows something that no clause says.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..evaluate.interpreter import World
+from ..kernel.system import TransitionSystem
+from .equivalence import EQUAL, Coupling, same_steps
+from .explore import Difference, Explorer, Found, Search
+
+__all__ = ["Arena", "Fate", "Judgement", "judge"]
+
+Fate = Literal["condemned", "equivalent, proved", "equivalent, searched", "survives"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of a design, and what shows it."""
+
+    fate: Fate
+    found: Found | None = None
+    """The calls that break a clause, of a design that is condemned."""
+    difference: Difference | None = None
+    """The calls that tell a survivor from the original."""
+    reason: str = ""
+    """How an equivalent one was proved to be one, or how far was searched."""
+    seconds: float = 0.0
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        return () if self.found is None else self.found.clauses
+
+
+@dataclass
+class Arena:
+    """A system, the small worlds in which designs are compared with it, and what they show.
+
+    What an observer sees are the answers and the system's observables; `couplings` are the ways in
+    which a proof of equivalence may relate the two states, the plainest first. The `quick` first
+    worlds are tried before anything is proved.
+    """
+
+    system: TransitionSystem
+    worlds: Sequence[World]
+    couplings: Sequence[Coupling] = ()
+    quick: int = 2
+    integers: Sequence[int] = (0, 1, 2)
+    most_states: int = 20_000
+    _explorers: dict[int, Explorer] = field(default_factory=dict, repr=False)
+
+    def explorers(self) -> Iterator[Explorer]:
+        """One a world, each with all that the original does there, made when it is needed."""
+        for k, world in enumerate(self.worlds):
+            if k not in self._explorers:
+                per_request = max(world.functions.get("inputs_of", {"": 1}).values(), default=1)
+                self._explorers[k] = Explorer(
+                    self.system, world, self.integers, self.most_states, per_request
+                )
+            yield self._explorers[k]
+
+
+def judge(arena: Arena, design: TransitionSystem) -> Judgement:
+    """What becomes of the design."""
+    started = time.perf_counter()
+    judgement = _judged(arena, design)
+    return Judgement(
+        judgement.fate,
+        judgement.found,
+        judgement.difference,
+        judgement.reason,
+        time.perf_counter() - started,
+    )
+
+
+def _judged(arena: Arena, design: TransitionSystem) -> Judgement:
+    searches: list[Search] = []
+    difference: Difference | None = None
+    for k, explorer in enumerate(arena.explorers()):
+        if k == arena.quick:
+            difference = _difference(arena, design, searches)
+            if difference is None and (proof := _proof(arena, design)):
+                return Judgement("equivalent, proved", reason=proof)
+        answer = explorer.judge(design)
+        if isinstance(answer, Found):
+            return Judgement("condemned", found=answer)
+        searches.append(answer)
+    difference = difference or _difference(arena, design, searches)
+    if difference is not None:
+        return Judgement("survives", difference=difference)
+    if len(searches) <= arena.quick and (proof := _proof(arena, design)):
+        return Judgement("equivalent, proved", reason=proof)
+    return Judgement("equivalent, searched", reason=_words(searches))
+
+
+def _difference(
+    arena: Arena, design: TransitionSystem, searches: list[Search]
+) -> Difference | None:
+    """What tells the design from the original in the worlds that were searched so far."""
+    for k, explorer in enumerate(arena.explorers()):
+        if k == len(searches):
+            break
+        if not searches[k].same:
+            answer = explorer.distinguish(design)
+            if isinstance(answer, Difference):
+                return answer
+            searches[k] = answer
+    return None
+
+
+def _proof(arena: Arena, design: TransitionSystem) -> str | None:
+    for coupling in (EQUAL, *arena.couplings):
+        if proof := same_steps(arena.system, design, coupling):
+            return proof
+    return None
+
+
+def _words(searches: Iterable[Search]) -> str:
+    found = list(searches)
+    pairs = sum(s.states for s in found)
+    cut = sum(not s.complete for s in found)
+    short = f", {cut} of them in part" if cut else ""
+    return f"no difference in {pairs} pairs of states of {len(found)} worlds{short}"

@@ -1,0 +1,146 @@
+"""Designs on trial: wrong ones judged by the clauses alone, and what each proof needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ..generate.wrong import Judged, Report, Row, campaign
+from ..kernel.wrong_designs import KINDS
+from ..model.variants import SPECIFIED
+from ..render.cores import cores_page, unneeded_without_reason
+
+__all__ = ["cores_command", "judge_designs"]
+
+out = Console(highlight=False, soft_wrap=True, markup=False)
+
+
+def judge_designs(
+    models: Sequence[str], kinds: Sequence[str], most: int | None, seed: int, as_data: bool
+) -> int:
+    """Judge, print the table, and give the exit code: 1 where one survives without a reason."""
+    systems = list(models) or [s.name for s in SPECIFIED.systems]
+    try:
+        with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+            report = campaign(systems, list(kinds) or list(KINDS), most, seed, executor)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if as_data:
+        print(json.dumps(_data(report), indent=2, ensure_ascii=False))
+    else:
+        _print(report)
+    return 1 if report.alive else 0
+
+
+def _print(report: Report) -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for title in (
+        "model",
+        "kind",
+        "designs",
+        "condemned",
+        "proved",
+        "searched",
+        "accepted",
+        "alive",
+    ):
+        table.add_column(title, no_wrap=True, justify="left" if title in "model kind" else "right")
+    for row in report.rows:
+        table.add_row(row.system, row.kind, _designs(row), *map(str, _counts(row)))
+    out.print(table)
+    for system in dict.fromkeys(row.system for row in report.rows):
+        broken = sum((r.by_clause for r in report.rows if r.system == system), start=_none())
+        words = ", ".join(f"{clause} {n}" for clause, n in broken.most_common())
+        out.print(f"{system}: condemned first by {words or 'nothing'}")
+    for row in report.rows:
+        for judged in row.judged:
+            if judged.fate == "equivalent, searched":
+                out.print(f"= {judged.system}: {judged.name}: {judged.reason}")
+    for judged in report.alive:
+        out.print(f"✗ {judged.system}: {judged.name}: {judged.reason}")
+        out.print(f"    after {', '.join(judged.calls) or 'no call'}")
+    out.print()
+    out.print(
+        "condemned: some calls break a clause. proved: it answers like the original, for any "
+        "number of elements. searched: no other answer in the small worlds. accepted: the "
+        "reason is in model/equivalents.py. alive: no clause says what is wrong with it."
+    )
+
+
+def _none() -> Any:
+    from collections import Counter
+
+    return Counter[str]()
+
+
+def _designs(row: Row) -> str:
+    drawn = len(row.judged)
+    return str(drawn) if drawn == row.of else f"{drawn} of {row.of}"
+
+
+def _counts(row: Row) -> list[int]:
+    survivors = row.count("survives")
+    return [
+        row.count("condemned"),
+        row.count("equivalent, proved"),
+        row.count("equivalent, searched"),
+        survivors - len(row.alive),
+        len(row.alive),
+    ]
+
+
+def _data(report: Report) -> dict[str, Any]:
+    return {
+        "alive": len(report.alive),
+        "rows": [
+            {
+                "model": row.system,
+                "kind": row.kind,
+                "of": row.of,
+                "condemned_first_by": dict(row.by_clause),
+                "designs": [_judged(j) for j in row.judged],
+            }
+            for row in report.rows
+        ],
+    }
+
+
+def _judged(judged: Judged) -> dict[str, Any]:
+    return {
+        "name": judged.name,
+        "fate": judged.fate,
+        "clauses": list(judged.clauses),
+        "calls": list(judged.calls),
+        "reason": judged.accepted or judged.reason,
+    }
+
+
+@click.command("cores")
+@click.option("--markdown", is_flag=True, help="The whole page, as in docs/cores.md.")
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
+def cores_command(markdown: bool, models: tuple[str, ...]) -> None:
+    """What the proof of each clause needs: invariants, guards, and lines of the definition.
+
+    Of each query a minimal part is kept that is still proved. Then the lines that no clause needs.
+
+    Exit code: 0 every such line has a reason, 1 some have none, 2 usage.
+    """
+    known = {s.name: s for s in SPECIFIED.systems}
+    if strangers := [m for m in models if m not in known]:
+        raise click.UsageError(f"no model {strangers[0]!r}; there are: {', '.join(known)}")
+    systems = [known[m] for m in models or known]
+    page, missing = cores_page(systems), unneeded_without_reason(systems)
+    print(page, end="")
+    for need in missing:
+        Console(stderr=True, markup=False).print(
+            f"needed by no clause, and no reason given: {need}"
+        )
+    sys.exit(1 if missing else 0)

@@ -1,0 +1,203 @@
+"""Where designs are compared with each system: the small worlds, and how a proof may relate two.
+
+The worlds of a scope differ in sizes, capacity and which inputs share a hash; those in which most
+can happen are taken. The first two are small ones, where most wrong designs are found out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from ..checks.equivalence import Coupling, Relation
+from ..checks.explore import Explorer
+from ..checks.judging import Arena
+from ..checks.reach import Place
+from ..checks.small_worlds import Ranges, small_worlds, variety
+from ..checks.vacuity import Situations
+from ..evaluate.interpreter import World
+from ..kernel.system import Scope, TransitionSystem
+from ..kernel.terms import forall
+from ..model import ledger as lg
+from ..model.goals import ENGINE_GOALS
+from ..model.world import HASH, scope
+
+__all__ = ["COUPLINGS", "WORLDS", "Few", "arena", "situations"]
+
+
+@dataclass(frozen=True)
+class Few:
+    """So many worlds of a scope, with these integers for capacity and sizes."""
+
+    hashes: int
+    requests: int
+    items: int
+    count: int
+    ranges: Ranges = field(default_factory=lambda: Ranges((1, 2), {"capacity": (2,)}))
+    most_states: int = 3_000
+    """Of worlds with more states than that, all are as good, and the first is taken."""
+
+
+NO_SIZE = Few(2, 2, 1, 1, Ranges((0,), {"capacity": (0,)}))
+"""Items of no size fit everywhere, even where nothing else does."""
+
+PROGRESS = {
+    "capacity": (2,),
+    "offset": (0, 1),
+    "prompt": (2, 3),
+    "arrival": (0, 1),
+    "size": (1,),
+    "length": (1,),
+    "encoder_budget": (1,),
+    "token_budget": (1, 2),
+    "lookahead": (0, 1),
+}
+
+LONG_ITEM = Ranges((1,), {"capacity": (2,), "offset": (0,), "length": (2, 3), "prompt": (4,)})
+"""An item that takes several passes."""
+
+TWO_ITEMS = Ranges(
+    (2,),
+    {
+        "capacity": (2, 3),
+        "offset": (0, 1, 2, 3),
+        "prompt": (5,),
+        "token_budget": (2, 3),
+        "lookahead": (0, 1),
+        "arrival": (0,),
+    },
+)
+"""Two items one after the other, which may need more room than there is."""
+
+WORLDS: dict[str, tuple[Few, ...]] = {
+    "ledger": (
+        Few(2, 1, 2, 1),
+        Few(2, 2, 1, 1),
+        NO_SIZE,
+        Few(2, 2, 2, 2),
+        Few(3, 3, 1, 1, Ranges((1,), {"capacity": (3,)})),
+        Few(3, 3, 1, 1, Ranges((1,), {"capacity": (2,)})),
+    ),
+    "engine": (
+        Few(2, 1, 2, 1, Ranges((1,), {"lookahead": (0,), "capacity": (2,)})),
+        Few(2, 2, 1, 1, Ranges((1,), {"lookahead": (0,), "rank": (1, 2), "capacity": (1,)})),
+        Few(1, 2, 1, 1, Ranges((1,), {"lookahead": (1,), "rank": (1, 2)})),
+        Few(1, 1, 2, 1, Ranges((1,), {"lookahead": (1,)})),
+        Few(3, 1, 3, 1, Ranges((1,), {"lookahead": (0,), "capacity": (2,)})),
+        Few(2, 2, 1, 1, Ranges((1,), {"lookahead": (1,), "rank": (1, 2), "capacity": (2,)})),
+    ),
+    "progress": (
+        Few(2, 2, 1, 1, Ranges((1,), PROGRESS)),
+        Few(1, 1, 1, 1, LONG_ITEM),
+        Few(2, 1, 2, 2, TWO_ITEMS),
+    ),
+    "encoder_decoder": (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE, Few(2, 2, 2, 3)),
+}
+"""By the name of the system. Others have the default."""
+
+DEFAULT = (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE)
+
+MOST_STATES = 6_000
+"""How many states a search looks at; where there are more, it says that it saw a part."""
+
+MOST_WORLDS = 6
+"""Of one scope: those in which most elements differ, among which the richest are chosen."""
+
+
+ORDER: tuple[tuple[str, Relation], ...] = (
+    (
+        "the same order of age",
+        lambda other: forall(
+            HASH,
+            HASH,
+            lambda g, k: (lg.freeable.has(g) & lg.freeable.has(k)).implies(
+                (lg.since[g] < lg.since[k]).iff(other(lg.since)[g] < other(lg.since)[k])
+            ),
+        ),
+    ),
+    (
+        "the other clock is ahead",
+        lambda other: forall(
+            HASH, lambda k: lg.freeable.has(k).implies(other(lg.since)[k] < other(lg.clock))
+        ),
+    ),
+)
+
+REPORTED: tuple[tuple[str, Relation], ...] = (
+    (
+        "the same report",
+        lambda other: forall(
+            HASH, lambda k: lg.cached.has(k) | lg.freed.has(k).iff(other(lg.freed).has(k))
+        ),
+    ),
+)
+
+_AGE = Coupling(
+    "of times, only the order of the freeable hashes counts", frozenset({"since", "clock"}), ORDER
+)
+_REPORT = Coupling("the report leaves out what is cached", frozenset({"freed"}), REPORTED)
+
+COUPLINGS: dict[str, tuple[Coupling, ...]] = {
+    "ledger": (_AGE, _REPORT),
+    "engine": (_AGE, _REPORT),
+}
+"""By the name of the system: the ways in which two states that answer alike may differ."""
+
+
+def compact(hashes: int, requests: int, items: int) -> Scope:
+    """A scope in which inputs of one token follow one another, and one token follows them all."""
+    wide = scope(hashes, requests, items)
+    inputs = wide.universe["Input"]
+    few: dict[str, Mapping[str, str | int]] = {
+        "first_token": dict(wide.fixed["position"]),
+        "num_tokens": dict.fromkeys(inputs, 1),
+        "tokens_of": dict.fromkeys(wide.universe["Request"], items + 1),
+    }
+    return replace(wide, fixed={**wide.fixed, **few})
+
+
+def situations(system: TransitionSystem) -> Situations:
+    """Where the conditions of the system's clauses must come true, and what else must happen."""
+    if system.name == "progress":
+        return Situations(
+            (Place(compact(1, 1, 1), LONG_ITEM), *_places(PROGRESS, (2, 2, 1), (2, 1, 2)))
+        )
+    if system.name == "engine":
+        tokens = {"size": (1,), "lookahead": (0, 1), "capacity": (1, 2)}
+        long_item = replace(compact(1, 1, 1), fixed={**compact(1, 1, 1).fixed, **THREE_TOKENS})
+        places = _places(tokens, (2, 2, 1), (3, 1, 3), (2, 1, 2))
+        return Situations((Place(long_item), *places), ENGINE_GOALS)
+    return Situations(_places({"capacity": (2, 3)}, (2, 2, 1), (2, 1, 2), (3, 1, 3), (2, 2, 2)))
+
+
+def _places(
+    integers: Mapping[str, Sequence[int]], *sizes: tuple[int, int, int]
+) -> tuple[Place, ...]:
+    return tuple(Place(compact(*size), Ranges((1, 2), integers)) for size in sizes)
+
+
+THREE_TOKENS = {"num_tokens": {"r1/0": 3}, "tokens_of": {"r1": 4}}
+
+
+@lru_cache(maxsize=8)
+def arena(system: TransitionSystem) -> Arena:
+    """The arena of a system."""
+    worlds: list[World] = []
+    for few in WORLDS.get(system.name, DEFAULT):
+        worlds += _richest(system, few)
+    integers = (0, 1, 2, 3) if system.name == "progress" else (0, 1, 2)
+    return Arena(system, tuple(worlds), COUPLINGS.get(system.name, ()), 2, integers, MOST_STATES)
+
+
+def _richest(system: TransitionSystem, few: Few) -> list[World]:
+    """The worlds in which most states are reached, up to a bound; the smallest first of those."""
+    found = []
+    of = compact(few.hashes, few.requests, few.items)
+    worlds = sorted(small_worlds(system, of, few.ranges), key=variety, reverse=True)
+    for k, world in enumerate(worlds[:MOST_WORLDS]):
+        explorer = Explorer(system, world, most_states=few.most_states, most_gap=few.items)
+        found.append((-min(explorer.reached, few.most_states), k, world))
+        if sum(-states >= few.most_states for states, *_ in found) == few.count:
+            break
+    return [world for *_, world in sorted(found, key=lambda x: x[:2])[: few.count]]

@@ -1,0 +1,175 @@
+"""The livelocks of real schedulers as variants of `progress`, and the configurations without one.
+
+A livelock is told by its lasso: the calls that lead into it, and those that go on for ever.
+"""
+
+from __future__ import annotations
+
+from ..kernel.system import Axiom
+from .chunk import (
+    ITEMS_FIT_ALONE,
+    ITEMS_FIT_THE_BUDGET,
+    LOOKAHEAD_FITS_THE_BUDGET,
+    NO_ITEM_AT_THE_END,
+    NOTHING_AHEAD,
+    ONE_TOKEN_AHEAD,
+    Caps,
+)
+from .progress import ProgressDesign, progress
+from .variant import Expected, Variant
+
+__all__ = ["LIVELOCKS", "WITHOUT_LIVELOCK"]
+
+_WHOLE = Caps(alignment="none", items="whole", wishes="stand")
+_ALIGNED = Caps(alignment="before_room", items="chunked", wishes="stand")
+_RESERVE = Caps(alignment="none", items="chunked", wishes="stand")
+
+_AT_ONCE = Expected(
+    ("S7",), ("arrive", "schedule"), ("schedule",), "S7", lasso=(("arrive",), ("schedule",))
+)
+"""The head of the queue is asked, gets nothing, and is asked again."""
+
+
+def _at_once(
+    name: str, says: str, caps: Caps, *conditions: Axiom, seen_in: tuple[str, ...] = ()
+) -> Variant:
+    """The caps of a chunk leave nothing of a whole budget, and no wish gives way."""
+    return Variant(name, says, (progress(ProgressDesign(caps), conditions),), seen_in, _AT_ONCE)
+
+
+WITHOUT_LIVELOCK = (
+    Variant(
+        "whole_items_within_the_budget",
+        "items are not split; each, with the lookahead, fits the budget, and none begins within "
+        "the lookahead of the end of its prompt",
+        (
+            progress(
+                ProgressDesign(_WHOLE),
+                (ITEMS_FIT_THE_BUDGET, LOOKAHEAD_FITS_THE_BUDGET, NO_ITEM_AT_THE_END),
+            ),
+        ),
+    ),
+    Variant(
+        "aligned_chunks",
+        "chunks end at block boundaries, items may be split, and the drafter reads at most one "
+        "token ahead",
+        (progress(ProgressDesign(_ALIGNED), (ONE_TOKEN_AHEAD,)),),
+    ),
+)
+"""Caps that all stand, and what a configuration must keep for them to leave something."""
+
+LIVELOCKS = (
+    Variant(
+        "waiting_stalls_the_queue",
+        "a waiting request keeps what it has hit; the running one can never make room",
+        (progress(ProgressDesign(waiting="keeps_references")),),
+        ("vllm#31857",),
+        Expected(
+            ("S7",),
+            ("arrive", "arrive", "schedule", "touch"),
+            ("touch",),
+            "S7",
+            lasso=(("arrive", "arrive", "schedule", "touch"), ("schedule",)),
+        ),
+    ),
+    Variant(
+        "skipped_request_keeps_its_hits",
+        "a waiting request that gets no tokens keeps what it has hit",
+        (progress(ProgressDesign(no_tokens="keeps_hits")),),
+        (),
+        Expected(
+            ("S7",),
+            ("arrive", "arrive", "schedule", "schedule"),
+            ("schedule",),
+            "S7",
+            lasso=(("arrive", "arrive", "schedule", "schedule"), ("schedule",)),
+        ),
+    ),
+    Variant(
+        "item_is_needed_past_its_end",
+        "an item is needed until the drafter's tokens are computed too; the next one, which "
+        "begins there, needs its room",
+        (progress(ProgressDesign(release="past_the_lookahead")),),
+        ("vllm-ascend#17195",),
+        Expected(
+            ("S7",),
+            ("arrive", "schedule", "schedule"),
+            ("schedule", "schedule"),
+            "S7",
+            lasso=(("arrive", "schedule"), ("schedule",)),
+        ),
+    ),
+    _at_once(
+        "chunks_reach_the_next_item",
+        "the chunk is cut before an item for which there is no room, and only then made to end "
+        "at a block boundary",
+        Caps(alignment="after_room", items="chunked", wishes="stand"),
+        NOTHING_AHEAD,
+        seen_in=("vllm#40707", "vllm#47738", "vllm#45414", "vllm#51603"),
+    ),
+    _at_once(
+        "whole_item_exceeds_the_budget",
+        "items are not split, and one is longer than the budget",
+        _WHOLE,
+        NOTHING_AHEAD,
+    ),
+    _at_once(
+        "whole_item_and_drafter",
+        "items are not split, the chunk before one stops short by the drafter's shift, and the "
+        "item fits the budget but not with the shift",
+        _WHOLE,
+        ITEMS_FIT_ALONE,
+        ONE_TOKEN_AHEAD,
+    ),
+    _at_once(
+        "reserve_exceeds_the_budget",
+        "a chunk may not end within the lookahead of the end of the prompt, and the budget is "
+        "smaller than the lookahead",
+        _RESERVE,
+    ),
+    _at_once(
+        "reserve_against_room",
+        "the same, the budget is large enough, and there is no room for an item there",
+        _RESERVE,
+        LOOKAHEAD_FITS_THE_BUDGET,
+    ),
+    _at_once(
+        "alignment_against_the_reserve",
+        "the same, and the last block boundary lies there",
+        _ALIGNED,
+        LOOKAHEAD_FITS_THE_BUDGET,
+    ),
+    _at_once(
+        "alignment_against_whole_items",
+        "items are not split, and a block boundary lies within one",
+        Caps(wishes="stand"),
+        ITEMS_FIT_THE_BUDGET,
+        ONE_TOKEN_AHEAD,
+    ),
+    Variant(
+        "preemption_takes_the_head",
+        "the head of the queue may be preempted, and loses what it has computed",
+        (progress(ProgressDesign(victim="anyone")),),
+        (),
+        Expected(
+            ("S7",),
+            ("arrive", "schedule", "preempt"),
+            ("preempt",),
+            "S7",
+            lasso=(("arrive",), ("schedule", "preempt")),
+        ),
+    ),
+    Variant(
+        "progress_is_forgotten",
+        "what is computed is never counted, so it is computed again",
+        (progress(ProgressDesign(progress="forgotten")),),
+        (),
+        Expected(
+            ("S7",),
+            ("arrive", "schedule", "schedule"),
+            ("schedule", "schedule"),
+            "S7",
+            lasso=(("arrive", "schedule"), ("schedule",)),
+        ),
+    ),
+)

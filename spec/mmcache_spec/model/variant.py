@@ -1,0 +1,47 @@
+"""What a variant is: a named set of design switches, and what is expected of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..kernel.system import Property, TransitionSystem
+
+__all__ = ["Expected", "Variant"]
+
+
+@dataclass(frozen=True)
+class Expected:
+    breaks: tuple[str, ...]
+    """The clauses with an obligation that has a counterexample to induction."""
+    from_init: tuple[str, ...]
+    """The actions of the shortest counterexample from the empty cache."""
+    from_pass: tuple[str, ...]
+    """The same from any state in which a scheduling pass may begin."""
+    target: str | None = None
+    """The clause that the counterexamples break, where not simply the first."""
+    lasso: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    """Of a livelock: the actions of the shortest lasso, its stem and its loop."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    name: str
+    says: str
+    systems: tuple[TransitionSystem, ...]
+    seen_in: tuple[str, ...] = ()
+    """Public reports, or projects, of the decision."""
+    expected: Expected | None = None
+    """None where everything is proved."""
+
+    @property
+    def aims_at(self) -> tuple[Property, ...] | None:
+        """The properties that the expected counterexamples break; None for any clause."""
+        if self.expected is None or self.expected.target is None:
+            return None
+        return self.system.stating(self.expected.target)
+
+    @property
+    def system(self) -> TransitionSystem:
+        """The one system that a wrong variant changes."""
+        (system,) = self.systems
+        return system
