@@ -88,7 +88,7 @@ $(VENV)/vllm/.installed: pyproject.toml
 	@$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
 
-# As released it fails; with the two repairs it must not. docs/vllm-scheduler.md has the table.
+# As released it fails; with the repairs it must not. docs/vllm-scheduler.md has the table.
 conformance-vllm: $(VENV)/vllm/.installed
 	@$(ENGINE_RUN) vllm-scheduler vllm-scheduler:v2 || true
 	@$(ENGINE_RUN) vllm-scheduler:withdraw:payload:skip vllm-scheduler:v2:withdraw:skip

@@ -67,7 +67,7 @@ def _cluster(address: str) -> Iterator[Executor]:
     try:
         import distributed
     except ModuleNotFoundError:
-        raise ClusterError("--cluster needs Dask: pip install 'mmcache-spec[cluster]'") from None
+        raise ClusterError("--cluster needs Dask: pip install '.[cluster]' in a checkout") from None
     connect: Any = distributed.Client
     try:
         client = connect(address, timeout=TIMEOUT_SECONDS)

@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 from mmcache_conformance.suites.load import load_suite
-
-from .test_pages import DOCS, ROOT, blocks
+from tests.support.pages import DOCS, ROOT, blocks
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 
@@ -90,7 +89,7 @@ def test_inputs_are_never_pasted_into_a_script() -> None:
 
 WORKFLOWS = [
     *((p.name, p.read_text()) for p in sorted((ROOT / ".github" / "workflows").glob("*.yml"))),
-    *((f"in-your-ci.md {k}", text) for k, (_, text) in enumerate(blocks("in-your-ci.md"))),
+    *((str(b), b.content) for b in blocks("docs/in-your-ci.md") if b.language == "yaml"),
 ]
 
 

@@ -1,134 +1,161 @@
-"""The pages are true: what they do is done again, and what they name exists."""
+"""What the pages name exists: vectors, links, options, files, modules; the index has each page."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
+from functools import cache
 from pathlib import Path
 
 import jsonschema
 import pytest
+from click import Command, Group, Option
 
+from mmcache_conformance.cli import cli as conformance
 from mmcache_conformance.suites.load import load_all, load_suite
 from mmcache_conformance.targets.wire import adapter_schema
-from tests.support.drivers import without
+from mmcache_spec.cli.app import cli as spec
+from tests.support.pages import DOCS, ROOT, blocks, pages, prose, text_of
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-PAGES = (
-    "adapter-protocol.md",
-    "engine-vectors.md",
-    "port-an-engine.md",
-    "in-your-ci.md",
-    "matrix.md",
-    "running-conformance.md",
-    "vector-format.md",
+VECTOR_ID = r"\b[a-z]+(?:-[a-z]+)+-[0-9a-f]{8}\b"
+BASES = (
+    ROOT,
+    DOCS,
+    ROOT / "spec" / "mmcache_spec",
+    ROOT / "impl",
+    ROOT / "impl" / "mmcache",
+    ROOT / "conformance" / "mmcache_conformance",
 )
+"""Where a page may begin the path of a file of ours."""
 
-
-def blocks(name: str) -> list[tuple[str, str]]:
-    """The language and content of every fenced block of a page."""
-    text = (DOCS / name).read_text()
-    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S)
-
-
-def patched(source: str, diff: str) -> str:
-    """The source after the diff, whose context must occur exactly once."""
-    lines = diff.splitlines(keepends=True)
-    before = "".join(line[1:] for line in lines if line[0] in " -")
-    after = "".join(line[1:] for line in lines if line[0] in " +")
-    assert source.count(before) == 1, before
-    return source.replace(before, after)
-
-
-def transcript(content: str) -> list[tuple[str, str]]:
-    """Each command and what it prints; `…` stands for what is left out."""
-    parts = re.split(r"^\$ (.*)\n", content, flags=re.M)
-    return list(zip(parts[1::2], parts[2::2], strict=True))
-
-
-def _uncounted(text: str) -> str:
-    """Without the numbers of vectors, which grow with the suite; none stays none."""
-    return re.sub(r"[1-9]\d* (passed|failed|skipped)", r"N \1", text)
-
-
-def test_the_porting_page_can_be_followed(tmp_path: Path) -> None:
-    if shutil.which("g++") is None:
-        without("g++")
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "COLUMNS": "200",
-    }
-    driver = tmp_path / "driver.cpp"
-    done = 0
-    for language, content in blocks("port-an-engine.md"):
-        if language == "cpp":
-            driver.write_text(content)
-        elif language == "diff":
-            driver.write_text(patched(driver.read_text(), content))
-        else:
-            for command, printed in transcript(content):
-                if command.startswith("pip "):
-                    continue
-                ran = subprocess.run(
-                    command, shell=True, cwd=tmp_path, env=environment, capture_output=True
-                )
-                told = ran.stdout.decode() + ran.stderr.decode()
-                shown, cut, _ = printed.partition("…\n")
-                if cut:
-                    assert told.startswith(shown), command
-                else:
-                    assert _uncounted(told) == _uncounted(shown), command
-                done += 1
-    assert done == 9
+NOT_OURS = {
+    *("matrix.json", "matrix.html", "matrix.md", "report.html", "report.xml", "driver.cpp"),
+    *("scheduler.py", "encoder_cache_manager.py", "mmcache_adapter.hpp"),
+}
+"""Files that a command or a reader makes, or vLLM has."""
 
 
 def test_the_messages_of_the_protocol_page_are_messages() -> None:
     validator = jsonschema.Draft202012Validator(adapter_schema())
-    messages = [json.loads(text) for language, text in blocks("adapter-protocol.md") if language]
-    assert len(messages) == 4
-    for message in messages:
-        validator.validate(message)
+    shown = [b for b in blocks("docs/adapter-protocol.md") if b.language == "json"]
+    assert len(shown) == 4
+    for block in shown:
+        validator.validate(json.loads(block.content))
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_vector_and_link_exists(name: str) -> None:
-    text = (DOCS / name).read_text()
-    named = re.findall(r"\b[a-z]+(?:-[a-z]+)+-[0-9a-f]{8}\b", text)
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """What a link to the page may name after `#`."""
+    text = page.read_text("utf-8")
+    heads = re.findall(r"^#+ (.*)$", text, re.M)
+    slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    return frozenset(slugs | set(re.findall(r'id="([^"]+)"', text)))
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_vector_that_is_named_exists(page: str) -> None:
+    named = re.findall(VECTOR_ID, text_of(page))
     assert set(named) <= {vector.id for vector in load_all()}
-    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_link_leads_somewhere(page: str) -> None:
+    for target in links(page):
         path, _, anchor = target.partition("#")
-        page = DOCS / (path or name)
-        assert page.exists(), target
-        if anchor:
-            heads = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
-            slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
-            anchors = slugs | set(re.findall(r'id="([^"]+)"', page.read_text()))
-            assert anchor in anchors, target
+        file = (ROOT / page).parent / path if path else ROOT / page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_option_that_a_page_names_exists(name: str) -> None:
-    from click import Command, Group, Option
+def links(page: str) -> list[str]:
+    """The links of a page that lead to files of ours."""
+    return re.findall(r"\]\((?!https?:)([^)\s]+)\)", text_of(page))
 
-    from mmcache_conformance.cli import cli
 
-    def all_options(command: Command) -> set[str]:
-        found = {o for p in command.params if isinstance(p, Option) for o in p.opts}
-        if isinstance(command, Group):
-            for inner in command.commands.values():
-                found |= all_options(inner)
-        return found
+def options(command: Command) -> set[str]:
+    """Every option of a command and of those below it."""
+    found = {o for p in command.params if isinstance(p, Option) for o in p.opts}
+    if isinstance(command, Group):
+        for inner in command.commands.values():
+            found |= options(inner)
+    return found
 
-    others = {"--target", "--help", "--no-deps", "--junit-xml", "--pyargs", "--version", "--flag"}
-    known = all_options(cli) | others
-    text = (DOCS / name).read_text()
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known
+
+OF_OTHERS = {
+    *("--target", "--pyargs", "--junit-xml"),  # pytest
+    *("--no-deps", "--version", "--help"),  # pip, and click by itself
+    "--flag",  # of somebody's driver
+    "--ec-manager-config",  # vLLM
+    *("--write", "--check"),  # of `python -m mmcache_spec.generate.engine_seeds`
+}
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_option_that_a_page_names_exists(page: str) -> None:
+    known = options(conformance) | options(spec) | OF_OTHERS
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text_of(page))) <= known
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_command_that_a_page_names_exists(page: str) -> None:
+    for program, group in (("mmcache-conformance", conformance), ("mmcache-spec", spec)):
+        assert isinstance(group, Group)
+        named = re.findall(rf"(?<![\w\[]){program} ([a-z]+)(?![\w/])", text_of(page))
+        assert set(named) <= set(group.commands), page
+    made = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    for named in re.findall(r"(?:`|^\$ )make ((?:[a-z-]+ ?)+)", text_of(page), re.M):
+        assert set(named.split()) <= made | {"driver"}, page
+
+
+def is_ours(path: str) -> bool:
+    return not path.startswith(("vllm/", "/")) and Path(path).name not in NOT_OURS
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_file_and_module_that_a_page_names_exists(page: str) -> None:
+    text = prose(page)
+    paths = re.findall(r"`([\w.-]+(?:/[\w.-]+)+)/?`", text) + re.findall(r"`(\w+\.(?:py|v))`", text)
+    for path in filter(is_ours, paths):
+        where = [base / path for base in BASES] + list(ROOT.glob(f"spec/**/{path}"))
+        assert any(file.exists() for file in where) or not looks_like_a_file(path), path
+    for module in re.findall(
+        r"\b(mmcache(?:_(?:spec|vectors|conformance))?(?:\.[A-Za-z_]+)+)\b", text
+    ):
+        assert is_there(module), module
+
+
+def looks_like_a_file(path: str) -> bool:
+    """Not `step/pass` and the like: it has an ending, or begins with a folder of ours."""
+    first = path.split("/")[0]
+    return "." in Path(path).name or any((base / first).is_dir() for base in BASES)
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    try:
+        if importlib.util.find_spec(name) is not None:
+            return True
+    except ModuleNotFoundError:
+        pass
+    module, _, attribute = name.rpartition(".")
+    return hasattr(importlib.import_module(module), attribute)
+
+
+def test_architecture_knows_every_room() -> None:
+    """Each folder with code has its line, and each path of the page exists (the test above)."""
+    text = text_of("ARCHITECTURE.md")
+    for package in ("spec/mmcache_spec", "impl/mmcache", "conformance/mmcache_conformance"):
+        for init in (ROOT / package).glob("*/__init__.py"):
+            room = str(init.parent.relative_to(ROOT))
+            assert f"`{room}`" in text, f"{room} has no line"
+
+
+def test_the_index_names_every_page_and_every_page_is_reached() -> None:
+    index = {(DOCS / link.partition("#")[0]).resolve() for link in links("docs/README.md")}
+    there = {file.resolve() for file in DOCS.rglob("*.md")} - {(DOCS / "README.md").resolve()}
+    assert there <= index, there - index
+    assert "docs/README.md" in links("README.md")
 
 
 def test_the_table_of_releases_is_what_the_spec_predicts() -> None:
@@ -147,3 +174,9 @@ def test_the_table_of_releases_is_what_the_spec_predicts() -> None:
         shown = rows[release.removeprefix("vllm:")]
         assert {c for c, cell in shown.items() if cell.startswith("✗")} == broken
     assert re.search(r"^Run on \d{4}-\d\d-\d\d: ", text, re.M)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_no_page_installs_what_is_not_published(page: str) -> None:
+    """The package is on no index: it is installed out of a checkout."""
+    assert not re.search(r"pip install [^\n`]*mmcache-spec", text_of(page))

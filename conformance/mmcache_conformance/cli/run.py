@@ -74,8 +74,8 @@ def run(
                             of the specification whose mistake it makes
       vllm-scheduler        the scheduler of a vLLM that can be imported;
                             after colons: v1 or v2 (which runner's worker),
-                            withdraw, payload (the repairs), mmcache or
-                            two-phase (a ledger of the reference in it)
+                            withdraw, payload, skip (the repairs), mmcache
+                            or two-phase (a ledger of the reference in it)
 
     \b
     The exit code is 0 if everything passed, 1 if something failed, 2 if the

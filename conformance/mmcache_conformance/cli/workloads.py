@@ -28,6 +28,15 @@ def workloads(
     """Run random workloads on TARGET, an engine, and check every clause after every pass.
 
     \b
+    TARGET, as for run:
+      reference-pass        the reference engine; after a colon, the variant
+                            of the specification whose mistake it makes
+      vllm-scheduler        the scheduler of a vLLM that can be imported;
+                            after colons: v1 or v2 (which runner's worker),
+                            withdraw, payload, skip (the repairs), mmcache
+                            or two-phase (a ledger of the reference in it)
+
+    \b
     The exit code is 0 if no clause breaks and no schedule differs, 1 if one
     does, 2 if the command cannot be understood, 3 if an engine could not be
     started.

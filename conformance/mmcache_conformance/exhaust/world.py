@@ -165,7 +165,11 @@ class SpecifiedManager:
         return self._reports[bits]
 
     def _in_order(self, state: Packed) -> Packed:
-        """The same state with times 0, 1, 2, ...: the ledger reads no more than their order."""
+        """The same state with times 0, 1, 2, ...: the ledger reads no more than their order.
+
+        Without this the clock alone would make the states infinitely many. The two tables keep what
+        was computed, since the same few orders come again and again.
+        """
         if self._times is None:
             return state
         freeable, since, clock = self._times

@@ -51,7 +51,7 @@ def print_run(
 
 
 def _line(report: TargetReport) -> Text:
-    """What became of the vectors, and which clauses the failures are about."""
+    """The numbers of verdicts, and which clauses the failures are about."""
     line = Text.assemble((f"{report.target:12}", "bold"), "  ")
     if report.implementation is None:
         return line.append(f"could not be started: {report.reason}")

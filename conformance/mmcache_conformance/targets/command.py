@@ -178,7 +178,7 @@ class _Patience:
         self.ended: str | None = None
 
     def rewarded(self) -> None:
-        """The program said something: what was in vain before does not count any more."""
+        """The program said something: failed attempts before it do not count any more."""
         self._in_vain = 0
 
     def in_vain(self, why: str) -> None:

@@ -86,7 +86,7 @@ class Process:
         deadline = time.monotonic() + timeout
         self._look(0)
         if self._buffer:
-            raise AdapterError(f"output that nobody asked for: {shown_line(self._buffer)}")
+            raise AdapterError(f"output that was not asked for: {shown_line(self._buffer)}")
         if self._trace is not None:
             self._trace(">", request)
         self._write(request + b"\n", deadline, timeout)

@@ -37,7 +37,7 @@ Returns = bool | tuple[str, ...] | None
 
 @dataclass(frozen=True)
 class Check:
-    """One vector of the smoke test: what it is about, what became of it, and what should."""
+    """One vector of the smoke test: what it is about, its verdict, and whether it is right."""
 
     verdict: Verdict
     says: str

@@ -32,7 +32,7 @@ RUN_WORDS: dict[ExitCode, str] = {
 
 
 class Tally(NamedTuple):
-    """What became of the vectors of one clause on one target."""
+    """The verdicts on the vectors of one clause on one target, counted."""
 
     passed: int
     run: int

@@ -166,7 +166,12 @@ def _smallest(
 ) -> tuple[z3.ModelRef, Unrolling]:
     """The least model, first in the number of elements, and the unrolling that it belongs to.
 
-    The search for small numbers goes on in a scope without the elements that are not needed.
+    Two searches, since the second asks one question for each number and each choice of each step:
+    in a scope without idle elements those are few and small. The small scope may say no, where an
+    idle element was needed after all (an element is *used* if an action or an item names it; a
+    condition may speak of others); then the search goes on in the large one. To drop idle
+    elements from the model instead, without asking again, was wrong: the interpreter did not
+    come to the violation.
     """
     goal = condition(unrolling)
     needed = unrolling.used_in(_least(unrolling, goal, unrolling.uses()))

@@ -23,7 +23,7 @@ __all__ = ["Coverage", "cover", "is_unreachable"]
 
 @dataclass(frozen=True)
 class Coverage:
-    """What became of some goals, by name."""
+    """Which goals were reached, by name, and which cannot be."""
 
     reached: dict[str, Trace]
     unreachable: tuple[str, ...]

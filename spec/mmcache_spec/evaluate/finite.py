@@ -297,7 +297,12 @@ class Finite:
             yield tuple(x for x, _ in choice), conjunction(*(c for _, c in choice))
 
     def pick(self, argument: Element, table: Mapping[str, Value]) -> Value:
-        """The table's value at an element that may still be undecided."""
+        """The table's value at an element that may still be undecided.
+
+        Where all candidates agree, the value itself, and no `If`: equal branches do not vanish by
+        themselves, and grow with each nesting. Only an `int` or a `bool` is compared: `==` of z3
+        expressions builds a formula, which has no truth value.
+        """
         possible = [(c, table[x]) for x, c in argument.items() if c is not False]
         sample = possible[0][1]
         if isinstance(sample, dict):

@@ -72,7 +72,7 @@ def tell_apart(
 
 @dataclass(frozen=True)
 class Survivors:
-    """What became of the mutants, as `system: name`."""
+    """Which mutants were killed, which are equivalent, which survive; as `system: name`."""
 
     killed: tuple[str, ...]
     equivalent: tuple[str, ...]

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmcache_conformance.cli import cli
+from mmcache_conformance.engines.vllm.target import WORDS
 from mmcache_conformance.suites.load import ENGINES, load_all, load_suite
 from mmcache_vectors.document import canonical
 
@@ -159,3 +160,9 @@ def test_workloads() -> None:
     assert "S5 breaks in" in done.output
     found = json.loads(invoke("workloads", "--passes", "30", "--json").stdout)
     assert found["passes"] >= 30
+
+
+@pytest.mark.parametrize("command", ["run", "workloads"])
+def test_the_help_names_every_word_of_the_scheduler(command: str) -> None:
+    told = invoke(command, "--help").output
+    assert [word for word in WORDS if word not in told] == []

@@ -82,7 +82,7 @@ def test_an_answer_to_what_was_not_asked_yet_is_no_answer(vectors: tuple[Vector,
     case = case_of(next(v for v in vectors if v.manager == "encoder_cache"))
     assert len(target.run(case)) == len(target.run(case)) == len(case.calls)
     time.sleep(0.6)
-    with pytest.raises(AdapterError, match="output that nobody asked for"):
+    with pytest.raises(AdapterError, match="output that was not asked for"):
         target.run(case)
     assert len(target.run(case)) == len(case.calls)
     target.stop()

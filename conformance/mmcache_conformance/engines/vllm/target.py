@@ -25,14 +25,15 @@ from .engine import VllmEngine
 from .repairs import give_back_when_skipped, resend_payloads, withdraw_encodings
 from .scheduler import SchedulerSettings
 
-__all__ = ["VllmScheduler"]
+__all__ = ["WORDS", "VllmScheduler"]
 
 _RUNNERS = ("v1", "v2")
 _MANAGERS = {
     "mmcache": "mmcache.encoder_cache.EncoderCacheManager",
     "two-phase": "mmcache.two_phase.TwoPhaseEncoderCacheManager",
 }
-_WORDS = (*_RUNNERS, "withdraw", "payload", "skip", *_MANAGERS)
+WORDS = (*_RUNNERS, "withdraw", "payload", "skip", *_MANAGERS)
+"""What may stand behind colons in the name of a target."""
 
 
 class VllmScheduler:
@@ -42,11 +43,11 @@ class VllmScheduler:
         """Raises `TargetNameError`."""
         self.name = name
         scheme, *words = name.split(":")
-        unknown = [word for word in words if word not in _WORDS]
+        unknown = [word for word in words if word not in WORDS]
         if scheme != VLLM_SCHEDULER or unknown:
             raise TargetNameError(
                 f"{name!r} does not name a scheduler: {VLLM_SCHEDULER}, and any of the words "
-                f"{', '.join(_WORDS)}, each after a colon"
+                f"{', '.join(WORDS)}, each after a colon"
             )
         self._words = frozenset(words)
 

@@ -103,7 +103,7 @@ def _key(wheel: DistributionPackage) -> str:
 
 
 def _keep(content: Mapping[str, bytes], directory: Path) -> None:
-    """Store the files. A cache that cannot be written is done without."""
+    """Store the files. If the cache cannot be written, nothing is kept."""
     try:
         for name, data in content.items():
             path = directory / name
