@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import z3
 
@@ -17,6 +17,7 @@ __all__ = [
     "Disagreement",
     "NoVerdict",
     "Trace",
+    "along",
     "shortest",
     "witnesses",
     "wrong_start",
@@ -83,6 +84,37 @@ def shortest(
             if _some_breaks(unrolling, wanted):
                 model, small = _smallest(unrolling, length, breaks, breaks)
                 trace = _executed(system, start, *small.read(model))
+                return _violating(trace, system, wanted)
+    return None
+
+
+def along(
+    system: TransitionSystem,
+    scopes: Sequence[Scope],
+    start: Start,
+    actions: Sequence[str],
+    properties: tuple[Property, ...] | None = None,
+) -> Counterexample | None:
+    """A path of just these actions, of which only the last step breaks a clause; None without one.
+
+    Much quicker than `shortest`, of which it says nothing: there may be shorter ones.
+    """
+    wanted = properties or tuple(p for p in system.properties if p.clause is not None)
+    kept = tuple(a for a in system.actions if a.name in actions)
+    claimed = tuple(p for p in system.action_properties if p.action in actions)
+    followed = replace(system, actions=kept, action_properties=claimed)
+    for scope in scopes:
+        unrolling = Unrolling(followed, scope, start)
+        for name in actions:
+            unrolling.extend()
+            if name not in unrolling.moments[-1].fires:
+                break
+            unrolling.solver.add(unrolling.moments[-1].fires[name])
+            bad = unrolling.breaks(wanted)
+            if len(unrolling.moments) < len(actions):
+                unrolling.solver.add(z3.Not(bad))
+            elif _decided(unrolling.solver.check(bad)):
+                trace = _executed(system, start, *unrolling.read(unrolling.solver.model()))
                 return _violating(trace, system, wanted)
     return None
 
