@@ -16,6 +16,7 @@ from mmcache_conformance.cli import cli as conformance
 from mmcache_conformance.suites.load import load_all, load_suite
 from mmcache_conformance.targets.wire import adapter_schema
 from mmcache_spec.cli.app import cli as spec
+from mmcache_vectors.clauses import CLAUSES
 from tests.support.pages import DOCS, ROOT, blocks, pages, prose, text_of
 
 VECTOR_ID = r"\b[a-z]+(?:-[a-z]+)+-[0-9a-f]{8}\b"
@@ -174,6 +175,14 @@ def test_the_table_of_releases_is_what_the_spec_predicts() -> None:
         shown = rows[release.removeprefix("vllm:")]
         assert {c for c, cell in shown.items() if cell.startswith("✗")} == broken
     assert re.search(r"^Run on \d{4}-\d\d-\d\d: ", text, re.M)
+
+
+def test_the_table_of_readme_has_every_clause() -> None:
+    rows = re.findall(r"^\| \[(\w+)\]\(docs/clauses\.md#(\w+)\) `(\w+)`", text_of("README.md"), re.M)
+    assert {(id, anchor, name) for id, anchor, name in rows} == {
+        (c.id, c.id.lower(), c.name) for c in CLAUSES.values()
+    }
+    assert len(rows) == len(CLAUSES)
 
 
 @pytest.mark.parametrize("page", pages())
