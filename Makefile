@@ -5,15 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: conformance-vllm help prove lemmas test lint bench mutants vectors docs clean
+.PHONY: conformance-vllm help prove lemmas test proofs lint bench mutants vectors docs clean
 
 help:
 	@echo "make prove    prove the spec, refute the unfiltered report, run the vectors"
 	@echo "make lemmas   prove in Coq what the proofs take from outside of logic (needs coqc)"
-	@echo "make test     the whole test suite"
+	@echo "make test     the tests, but for the long proofs"
+	@echo "make proofs   the long proofs: a second solver, the spec broken on purpose, the lemmas"
 	@echo "make lint     format, lint, types, import walls"
-	@echo "make bench    measure (alone on the machine, please)"
-	@echo "make mutants  change the reference, and see whether the vectors notice"
+	@echo "make bench    measure (alone on the machine, please; a quick look: make bench QUICK=--quick)"
+	@echo "make mutants  change the reference, and see whether the vectors notice (GROUPS=judge ...)"
 	@echo "make vectors  regenerate the vectors of managers, the seeds and the vectors of engines"
 	@echo "make conformance-vllm  the engine vectors on the scheduler of a vLLM for CPUs (3.5 GB)"
 	@echo "make docs     regenerate the generated pages of docs/ and theories of spec/lemmas/"
@@ -44,7 +45,10 @@ lemmas: $(VENV)/.installed
 	@$(BIN)/mmcache-spec lemmas --check spec/lemmas
 
 test: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q --ignore=tests/proofs
+
+proofs: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest -q tests/proofs
 
 lint: $(VENV)/.installed-test
 	@$(BIN)/ruff format --check .
@@ -53,14 +57,14 @@ lint: $(VENV)/.installed-test
 	@$(BIN)/lint-imports
 
 bench: $(VENV)/.installed-test
-	@$(BIN)/python tests/tools/bench
+	@$(BIN)/python -m tests.tools.bench $(QUICK)
 
 $(VENV)/.installed-strength: $(VENV)/.installed-test
 	@$(PIP) --editable '.[test,strength]'
 	@touch $@
 
 mutants: $(VENV)/.installed-strength
-	@$(BIN)/python -m tests.tools.mutants.run
+	@$(BIN)/python -m tests.tools.mutants.run $(GROUPS)
 
 vectors: $(VENV)/.installed
 	@$(BIN)/mmcache-spec counterexamples

@@ -1,6 +1,6 @@
 """What every test may ask for; made in `tests.support`."""
 
 from tests.support.drivers import build, vectors
-from tests.support.hand_made import engines_are_importable, hand_made, start, vector_directory
+from tests.support.hand_made import hand_made, start, vector_directory
 
-__all__ = ["build", "engines_are_importable", "hand_made", "start", "vector_directory", "vectors"]
+__all__ = ["build", "hand_made", "start", "vector_directory", "vectors"]

@@ -47,7 +47,8 @@ def run_step(directory: Path, **inputs: str) -> tuple[int, str, str]:
         env=environment,
         capture_output=True,
     )
-    return done.returncode, *(file.read_text() for file in files.values())
+    outputs, summary = (file.read_text() for file in files.values())
+    return done.returncode, outputs, summary
 
 
 def test_it_passes(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_it_passes(tmp_path: Path) -> None:
 
 
 def test_it_fails_and_still_reports(tmp_path: Path) -> None:
-    code, outputs, summary = run_step(tmp_path, target="tests.known_bad.processes:Unfiltered")
+    code, outputs, summary = run_step(tmp_path, target="tests.known_bad.managers:UnfilteredReport")
     assert (code, outputs) == (1, "exit-code=1\n")
     assert "| L1 | report_disjoint_from_cached | ❌ 0/" in summary
 
@@ -71,7 +72,7 @@ def test_its_inputs_arrive(tmp_path: Path) -> None:
             lines += ["[[expected]]", f'vector = "{vector.id}"', 'reason = "x"']
             lines += ['link = "https://example.org"']
     (tmp_path / "x.toml").write_text("\n".join(lines))
-    wrong = "tests.known_bad.processes:Unfiltered"
+    wrong = "tests.known_bad.managers:UnfilteredReport"
     assert run_step(tmp_path, target=wrong, expected="x.toml")[0] == 0
     assert run_step(tmp_path, target=wrong, select="L2 and not L1")[0] == 0
     assert run_step(tmp_path, target=wrong, select="L1 or")[0] == 2

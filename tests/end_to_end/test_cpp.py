@@ -68,7 +68,8 @@ def test_what_a_class_does_not_have_is_a_capability_that_it_does_not_have(
     }
     assert report.implementation.version is None
     assert report.implementation.source == "https://example.org/partial"
-    run_on = {v.manager for v in report.verdicts if v.outcome != "skip"}
+    kinds = {vector.id: vector.manager for vector in vectors}
+    run_on = {kinds[v.id] for v in report.verdicts if v.outcome != "skip"}
     assert run_on == {"encoder_cache"}
     assert set(outcomes(report)) == {"skip", "fail"}  # its allocate throws
 
@@ -98,7 +99,7 @@ def test_an_exception_is_the_answer_of_its_call(build: Build) -> None:
         done = subprocess.run([program], input=request, capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
 
-    first = {"returns": [], "observed": {}}
+    first: dict[str, object] = {"returns": [], "observed": {}}
     assert ask(1) == {"seq": 1, "answers": [first, {"error": 'no "room"\n'}]}
     thrown = {"error": "something was thrown that is no std::exception"}
     assert ask(2) == {"seq": 1, "answers": [first, thrown]}

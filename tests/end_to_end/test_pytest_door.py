@@ -15,12 +15,14 @@ from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_vectors.manager import Vector
 
 PLUGIN = "mmcache_conformance.pytest_plugin"
-KNOWN_BAD = Path(__file__).parents[1] / "known_bad"
+ROOT = Path(__file__).parents[2]
+UNFILTERED = "tests.known_bad.managers:UnfilteredReport"
+RIGHT = "tests.support.plain_managers:Attaches"
 
 
 def _pytest(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A pytest of its own, elsewhere, with the plugin as its entry point would load it."""
-    path = os.pathsep.join([str(KNOWN_BAD), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", *arguments],
         cwd=cwd,
@@ -79,12 +81,12 @@ def test_vectors_are_chosen_by_clause_variant_or_kind(
 
 
 def test_a_failure_is_the_same_story(tmp_path: Path, vector_directory: Path) -> None:
-    target = "conformance_engines:Unfiltered"
+    target = UNFILTERED
     done = _pytest(
         *DOOR, "--target", target, "--vectors", str(vector_directory), "-rs", cwd=tmp_path
     )
     assert done.returncode == 1
-    assert _outcomes(done.stdout) == {"passed": 3, "failed": 1, "skipped": 3}
+    assert _outcomes(done.stdout) == {"passed": 4, "failed": 1, "skipped": 2}
     assert "step 9 of 10: get_freed_mm_hashes()\n" in done.stdout
     assert f"reproduce: mmcache-conformance run {target} -k evicted-and-allocated" in done.stdout
     assert f"needs encoder_decoder, which {target} does not have" in done.stdout
@@ -130,7 +132,7 @@ def test_a_malformed_vector_is_named(tmp_path: Path, vector_directory: Path) -> 
 def test_a_target_of_which_nothing_was_checked_has_not_passed(
     tmp_path: Path, vector_directory: Path
 ) -> None:
-    words = ["--target", "conformance_engines:Hidden", "--vectors", str(vector_directory)]
+    words = ["--target", "tests.known_bad.misbehaving:Hidden", "--vectors", str(vector_directory)]
     done = _pytest(*DOOR, *words, "-k", "encoder-decoder", cwd=tmp_path)
     assert _outcomes(done.stdout.replace("every vector was skipped", "")) == {"skipped": 2}
     assert done.returncode == 3
@@ -150,9 +152,9 @@ def _expected(path: Path, **entry: str) -> str:
 @pytest.mark.parametrize(
     ("target", "entry", "code", "outcomes"),
     [
-        ("Unfiltered", {"clause": "L1"}, 0, {"passed": 3, "skipped": 3, "xfailed": 1}),
-        ("Attaches", {"clause": "L1"}, 1, {"passed": 4, "skipped": 2, "failed": 1}),
-        ("Unfiltered", {"clause": "L7"}, 1, {"passed": 2, "skipped": 3, "failed": 2}),
+        (UNFILTERED, {"clause": "L1"}, 0, {"passed": 4, "skipped": 2, "xfailed": 1}),
+        (RIGHT, {"clause": "L1"}, 1, {"passed": 4, "skipped": 2, "failed": 1}),
+        (UNFILTERED, {"clause": "L7"}, 1, {"passed": 3, "skipped": 2, "failed": 2}),
     ],
 )
 def test_expected_failures(
@@ -165,7 +167,7 @@ def test_expected_failures(
 ) -> None:
     """A clause that has one vector here: it is expected to fail, and must."""
     file = _expected(tmp_path / "x.json", **entry)
-    words = ["--target", f"conformance_engines:{target}", "--vectors", str(vector_directory)]
+    words = ["--target", target, "--vectors", str(vector_directory)]
     done = _pytest(*DOOR, *words, "--expected", file, cwd=tmp_path)
     assert done.returncode == code, done.stdout
     found = _outcomes(done.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 @pytest.mark.parametrize(
     "words", ["withdraw:payload:skip", "v2:withdraw:skip", "two-phase:payload:skip"]
 )
-def test_with_the_repairs_nothing_fails(words):
+def test_with_the_repairs_nothing_fails(words: str) -> None:
     report = run_target(VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES))
     assert exit_code([report]) == 0, [(v.id, v.failure, v.reason) for v in report.verdicts]
 
@@ -34,19 +35,19 @@ def test_with_the_repairs_nothing_fails(words):
         ("skip", "skipped", "phantom"),
     ],
 )
-def test_each_repair_cures_its_own_defect(words, cured, left):
+def test_each_repair_cures_its_own_defect(words: str, cured: str, left: str) -> None:
     report = run_target(VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES))
     failed = [v.id for v in report.verdicts if v.outcome == "fail"]
     assert not [name for name in failed if name.startswith(cured)]
     assert [name for name in failed if name.startswith(left)]
 
 
-def test_controls_are_clean_as_released():
+def test_controls_are_clean_as_released() -> None:
     vectors = [v for v in load_suite(None, ENGINES) if "control" in v.id]
     assert exit_code([run_target(VllmScheduler(), vectors)]) == 0
 
 
-def test_our_ledger_gives_the_same_schedule():
+def test_our_ledger_gives_the_same_schedule() -> None:
     ours, theirs = (
         VllmScheduler(f"vllm-scheduler:withdraw:payload{word}") for word in (":mmcache", "")
     )
@@ -57,7 +58,7 @@ def test_our_ledger_gives_the_same_schedule():
     assert tally.differences == ()
 
 
-def _scripts(page):
+def _scripts(page: str) -> list[str]:
     text = (FINDINGS / f"{page}.md").read_text()
     scripts = re.findall(r"```python\n(from mmcache_conformance.*?)```", text, re.DOTALL)
     assert scripts
@@ -65,7 +66,7 @@ def _scripts(page):
 
 
 @pytest.mark.parametrize("page", ["phantom-entry", "stripped-payload"])
-def test_the_scripts_of_the_findings_end_in_a_miss(page):
+def test_the_scripts_of_the_findings_end_in_a_miss(page: str) -> None:
     from mmcache_conformance.engines.vllm.engine import EncoderCacheMiss
 
     for script in _scripts(page):
@@ -73,9 +74,9 @@ def test_the_scripts_of_the_findings_end_in_a_miss(page):
             exec(script, {})
 
 
-def test_the_script_of_the_skipped_request_ends_with_an_orphan():
+def test_the_script_of_the_skipped_request_ends_with_an_orphan() -> None:
     (script,) = _scripts("skipped-request")
-    left: dict[str, object] = {}
+    left: dict[str, Any] = {}
     exec(script, left)
     assert left["engine"].manager.cached == {"A": {"r"}}
     assert left["engine"].scheduler.running == []

@@ -1,0 +1,1 @@
+"""What is wrong on purpose: `managers` take one wrong decision, `misbehaving` ones break rules."""

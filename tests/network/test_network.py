@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from mmcache_conformance.errors import TargetError
+from mmcache_conformance.implementation import Kind
 from mmcache_conformance.targets.protocol import CALLS, OBSERVABLES
 from mmcache_conformance.targets.python import PythonTarget
 from mmcache_conformance.targets.vllm.source import MANAGER_FILE, Source, find_source, load_classes
@@ -44,8 +45,8 @@ def release(cache: Path) -> Release:
     return read
 
 
-def _capabilities(source: Source) -> dict[str, tuple[str, ...]]:
-    return dict(PythonTarget("release", lambda: load_classes(source)).start().capabilities)
+def _capabilities(source: Source) -> Mapping[Kind, tuple[str, ...]]:
+    return PythonTarget("release", lambda: load_classes(source)).start().capabilities
 
 
 def test_the_cache_needs_no_index(

@@ -63,7 +63,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_formula_makes_a_lemma() -> None:
     with pytest.raises((TypeError, AttributeError)):
-        Lemma(FALSE, ())  # type: ignore[arg-type]
+        Lemma(FALSE, ())  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_lemma_cannot_be_given_another_formula() -> None:
@@ -111,23 +111,23 @@ def test_no_class_poses_as_a_lemma() -> None:
 
 
 def _in_an_action(thing: object) -> object:
-    return Action("a", lemmas={"x": (thing,)})  # type: ignore[dict-item]
+    return Action("a", lemmas={"x": (thing,)})  # type: ignore[dict-item]  # wrong on purpose
 
 
 def _in_an_invariant(thing: object) -> object:
-    return Invariant("x", TRUE, lemmas=(thing,))  # type: ignore[arg-type]
+    return Invariant("x", TRUE, lemmas=(thing,))  # type: ignore[arg-type]  # wrong on purpose
 
 
 def _for_uniqueness(thing: object) -> object:
-    return replace(SPECIFIED.systems[0], uniqueness={"a": (thing,)})  # type: ignore[dict-item]
+    return replace(SPECIFIED.systems[0], uniqueness={"a": (thing,)})  # type: ignore[dict-item]  # wrong on purpose
 
 
 def _as_a_fact(thing: object) -> object:
-    return has_least(cached, since, lambda x: thing)  # type: ignore[arg-type,return-value]
+    return has_least(cached, since, lambda x: thing)  # type: ignore[arg-type,return-value]  # wrong on purpose
 
 
 def _for_every(thing: object) -> object:
-    return for_every(HASH, lambda k: thing)  # type: ignore[arg-type,return-value]
+    return for_every(HASH, lambda k: thing)  # type: ignore[arg-type,return-value]  # wrong on purpose
 
 
 @pytest.mark.parametrize(

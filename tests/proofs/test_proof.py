@@ -1,25 +1,31 @@
 """The proof holds, it means something, and it fails where the model is broken on purpose."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import z3
 
 from mmcache_spec.checks.bounded import Counterexample, shortest, witnesses
-from mmcache_spec.checks.induction import decide, obligations, queries
+from mmcache_spec.checks.induction import Obligation, decide, obligations, queries
 from mmcache_spec.checks.proof import Proof, check_vacuity, prove
 from mmcache_spec.checks.smtlib import cvc5_says, scripts
+from mmcache_spec.checks.unrolling import Start
 from mmcache_spec.checks.vacuity import false_lemmas, lemmas_of
 from mmcache_spec.evaluate.interpreter import Interpreter
 from mmcache_spec.generate.arenas import situations
 from mmcache_spec.kernel import schemas
+from mmcache_spec.kernel.goals import Goal
 from mmcache_spec.kernel.schemas import Members, Schema, Weight
+from mmcache_spec.kernel.system import Action, TransitionSystem
 from mmcache_spec.kernel.terms import Term, total
 from mmcache_spec.model.encoder_decoder import encoder_decoder
 from mmcache_spec.model.engine import engine
 from mmcache_spec.model.goals import ENCODER_DECODER_GOALS, ENGINE_GOALS, LEDGER_GOALS
 from mmcache_spec.model.ledger import cached, freed, ledger
-from mmcache_spec.model.variants import SPECIFIED, VARIANTS
+from mmcache_spec.model.variants import SPECIFIED, VARIANTS, Expected, Variant
 from mmcache_spec.model.world import scope, scopes_of, scopes_up_to, size
 from mmcache_spec.render.story import cti_story
 from mmcache_vectors.clauses import CLAUSES
@@ -31,18 +37,18 @@ RIGHT = [v for v in VARIANTS.values() if v.expected is None and v is not SPECIFI
 
 
 @pytest.fixture(scope="module")
-def proof():
+def proof() -> Proof:
     parts = [prove(system, SMALL) for system in SPECIFIED.systems]
     parts += [check_vacuity(system, situations(system), SMALL) for system in SPECIFIED.systems]
     return Proof.merged(parts, 0)
 
 
-def test_every_obligation_of_specified_is_proved(proof):
+def test_every_obligation_of_specified_is_proved(proof: Proof) -> None:
     assert [o.obligation.label for o in proof.outcomes if o.verdict != "proved"] == []
     assert proof.verdict == "proved"
 
 
-def test_there_is_an_obligation_for_every_property_and_action(proof):
+def test_there_is_an_obligation_for_every_property_and_action(proof: Proof) -> None:
     labels = {(o.obligation.system.name, o.obligation.label) for o in proof.outcomes}
     for system in SPECIFIED.systems:
         for invariant in system.invariants:
@@ -53,23 +59,23 @@ def test_there_is_an_obligation_for_every_property_and_action(proof):
             assert (system.name, f"{prop.action} satisfies {prop.name}") in labels
 
 
-def test_every_clause_is_stated_by_a_property():
+def test_every_clause_is_stated_by_a_property() -> None:
     stated = {clause for system in SPECIFIED.systems for clause in system.clauses()}
     assert stated == set(CLAUSES)
 
 
-def test_nothing_is_vacuous(proof):
+def test_nothing_is_vacuous(proof: Proof) -> None:
     assert proof.unreachable == ()
     assert len(proof.witnesses) > 70
 
 
-def test_every_lemma_is_true_of_small_sets():
+def test_every_lemma_is_true_of_small_sets() -> None:
     for system in SPECIFIED.systems:
         assert len(lemmas_of(system)) > 1
         assert false_lemmas(system, scope(3, 1, 1)) == []
 
 
-def test_a_wrong_lemma_is_noticed(monkeypatch):
+def test_a_wrong_lemma_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A schema that is false, and that nobody has proved: no set is smaller than another."""
     monkeypatch.setattr(schemas, "SCHEMAS", dict(schemas.SCHEMAS))
 
@@ -85,7 +91,7 @@ def test_a_wrong_lemma_is_noticed(monkeypatch):
     assert found is lemma.formula
 
 
-def test_a_wrong_start_is_refuted_with_the_initial_state():
+def test_a_wrong_start_is_refuted_with_the_initial_state() -> None:
     system = ledger()
     init = tuple(
         (v, v.becomes(term + 1)[1]) if v.name == "free_slots" else (v, term)
@@ -98,12 +104,13 @@ def test_a_wrong_start_is_refuted_with_the_initial_state():
     )
     outcome = decide(obligation, SMALL)
     assert outcome.verdict == "refuted"
+    assert outcome.cti is not None
     assert outcome.cti.step is None
     assert any("start   cached" in line for line in cti_story(outcome))
 
 
 @pytest.mark.parametrize("system", SPECIFIED.systems, ids=lambda s: s.name)
-def test_the_assumptions_of_the_proofs_contradict_nothing(system):
+def test_the_assumptions_of_the_proofs_contradict_nothing(system: TransitionSystem) -> None:
     """Without the negated goal, what an obligation assumes has a model."""
     for action in system.actions:
         (first, *_) = (o for o in obligations(system) if o.action is action)
@@ -114,6 +121,12 @@ def test_the_assumptions_of_the_proofs_contradict_nothing(system):
         answer = solver.check()
         assert answer != z3.unsat, action.name
         assert answer == z3.sat or system.name == "progress", action.name
+
+
+def expected_of(variant: Variant) -> Expected:
+    """The verdict that a wrong variant comes with."""
+    assert variant.expected is not None
+    return variant.expected
 
 
 # --- broken on purpose -------------------------------------------------------------------------
@@ -133,7 +146,7 @@ HARMLESS = {
     ("progress", "preempt", "computed"),
 }
 
-LESS = {
+LESS: dict[str, dict[str, set[str]]] = {
     "ledger": {},
     "encoder_decoder": {},
     "engine": {},
@@ -155,7 +168,9 @@ EFFECTS = [
     EFFECTS,
     ids=[f"{s.name}-{a.name}-{v}" for s, a, v in EFFECTS],
 )
-def test_a_forgotten_effect_breaks_the_proof(system, action, variable):
+def test_a_forgotten_effect_breaks_the_proof(
+    system: TransitionSystem, action: Any, variable: Any
+) -> None:
     kept = tuple(line for line in action.effect if line[0].name != variable)
     forgetful = replace(action, effect=kept)
     broken = _with_action(system, action, forgetful)
@@ -174,21 +189,21 @@ def test_a_forgotten_effect_breaks_the_proof(system, action, variable):
         ("engine", ENGINE_GOALS, scope(2, 2, 1)),
     ],
 )
-def test_every_goal_is_reached(name, goals, within):
+def test_every_goal_is_reached(name: str, goals: tuple[Goal, ...], within: Any) -> None:
     (system,) = (s for s in SPECIFIED.systems if s.name == name)
     reached = witnesses(system, within, goals, bound=11, least=False)
     assert [goal for goal, trace in reached.items() if trace is None] == []
 
 
-def _is_about(obligation, action):
+def _is_about(obligation: Obligation, action: Any) -> bool:
     return obligation.action is not None and obligation.action.name == action.name
 
 
-def _with_action(system, old, new):
+def _with_action(system: TransitionSystem, old: Action, new: Action) -> TransitionSystem:
     return replace(system, actions=tuple(new if a is old else a for a in system.actions))
 
 
-def test_without_its_guard_allocate_breaks_conservation():
+def test_without_its_guard_allocate_breaks_conservation() -> None:
     system = ledger()
     allocate = system.action("allocate")
     for guard in allocate.guard:
@@ -204,30 +219,31 @@ def test_without_its_guard_allocate_breaks_conservation():
 
 
 @pytest.mark.parametrize("variant", WRONG, ids=lambda v: v.name)
-def test_a_wrong_decision_breaks_the_clauses_it_is_expected_to_break(variant):
+def test_a_wrong_decision_breaks_the_clauses_it_is_expected_to_break(variant: Variant) -> None:
     proof = prove(variant.system, SMALL)
     assert proof.verdict == "refuted"
-    assert set(proof.refuted_clauses) == set(variant.expected.breaks)
+    assert set(proof.refuted_clauses) == set(expected_of(variant).breaks)
     assert [o.obligation.label for o in proof.undecided] == []
 
 
 @pytest.mark.parametrize("variant", WRONG, ids=lambda v: v.name)
 @pytest.mark.parametrize("origin", ["init", "pass"])
-def test_the_shortest_counterexample_is_the_expected_one(variant, origin):
-    if len(variant.expected.from_init) > 9 and origin == "init":
+def test_the_shortest_counterexample_is_the_expected_one(variant: Variant, origin: Start) -> None:
+    expected = expected_of(variant)
+    if len(expected.from_init) > 9 and origin == "init":
         pytest.skip("takes a minute: `mmcache-spec variants --check` does it, in CI")
     within = {"engine": [scope(2, 2, 1)], "progress": scopes_of("progress")}.get(
         variant.system.name, scopes_up_to(3, 2, 2)
     )
     found = shortest(variant.system, within, origin, 13, variant.aims_at)
     assert isinstance(found, Counterexample)
-    assert found.actions == getattr(variant.expected, f"from_{origin}")
-    if variant.expected.target is not None:
-        assert variant.expected.target in found.clauses
+    assert found.actions == getattr(expected, f"from_{origin}")
+    if expected.target is not None:
+        assert expected.target in found.clauses
 
 
 @pytest.mark.parametrize("variant", RIGHT, ids=lambda v: v.name)
-def test_another_right_decision_is_proved_too(variant):
+def test_another_right_decision_is_proved_too(variant: Variant) -> None:
     assert prove(variant.system, SMALL).verdict == "proved"
 
 
@@ -243,14 +259,14 @@ FORGOTTEN = {
 """An effect without which the clause breaks, for each clause without a variant of its own."""
 
 
-def test_every_clause_is_broken_by_some_variant_or_a_forgotten_effect():
-    broken = {clause for v in WRONG for clause in v.expected.breaks}
-    broken |= {v.expected.target for v in WRONG if v.expected.target is not None}
+def test_every_clause_is_broken_by_some_variant_or_a_forgotten_effect() -> None:
+    broken = {clause for v in WRONG for clause in expected_of(v).breaks}
+    broken |= {target for v in WRONG if (target := expected_of(v).target) is not None}
     assert set(CLAUSES) - broken == set(FORGOTTEN)
 
 
 @pytest.mark.parametrize("clause", FORGOTTEN)
-def test_a_forgotten_effect_breaks_a_clause_without_a_variant(clause):
+def test_a_forgotten_effect_breaks_a_clause_without_a_variant(clause: str) -> None:
     system, name, variable = FORGOTTEN[clause]
     action = system.action(name)
     kept = tuple(line for line in action.effect if line[0].name != variable)
@@ -260,13 +276,14 @@ def test_a_forgotten_effect_breaks_a_clause_without_a_variant(clause):
     assert "refuted" in {decide(o, SMALL).verdict for o in about}
 
 
-def test_specified_has_no_short_counterexample():
+def test_specified_has_no_short_counterexample() -> None:
     for system in SPECIFIED.systems:
         assert shortest(system, [scope(2, 2, 2)], "init", bound=4) is None
 
 
-def test_a_counterexample_is_what_the_interpreter_says_it_is():
+def test_a_counterexample_is_what_the_interpreter_says_it_is() -> None:
     found = shortest(VARIANTS["unfiltered_report"].system, [scope(2, 1, 2)])
+    assert found is not None
     interpreter = Interpreter(VARIANTS["unfiltered_report"].system, found.world)
     *before, last = interpreter.run([s.call for s in found.steps])
     assert all(not [p for p in interpreter.breaks(s) if p.clause] for s in before)
@@ -279,13 +296,13 @@ def test_a_counterexample_is_what_the_interpreter_says_it_is():
 
 
 @pytest.mark.parametrize("obligation", ALL, ids=lambda o: f"{o.system.name}: {o.label}")
-def test_cvc5_agrees_that_it_is_proved(obligation):
+def test_cvc5_agrees_that_it_is_proved(obligation: Obligation) -> None:
     for script in scripts(obligation):
         assert cvc5_says(script, timeout_ms=20_000) == "unsat", script.name
 
 
 @pytest.mark.parametrize("variant", WRONG, ids=lambda v: v.name)
-def test_cvc5_does_not_prove_what_is_refuted(variant):
+def test_cvc5_does_not_prove_what_is_refuted(variant: Variant) -> None:
     for obligation in obligations(variant.system):
         if decide(obligation, SMALL).verdict == "refuted":
             said = {cvc5_says(script, timeout_ms=1_000) for script in scripts(obligation)}

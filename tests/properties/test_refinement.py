@@ -9,6 +9,7 @@ and blocks.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,16 +18,18 @@ from mmcache_conformance.engines.protocol import engine_case
 from mmcache_conformance.engines.random import random_workload
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferenceRun
 from mmcache_conformance.suites.load import ENGINES, load_suite
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, World
+from mmcache_spec.evaluate.interpreter import Call, Interpreter, State, World
+from mmcache_spec.kernel.system import TransitionSystem
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
 from mmcache_spec.oracle import input_name, world_of
+from mmcache_vectors.engine import EngineVector, WorkloadRequest
 from mmcache_vectors.manager import Item, Parameters, Request
 
 ENGINE = next(s for s in SPECIFIED.systems if s.name == "engine")
 PLENTY = 1 << 20
 
 
-def _parameters(vector):
+def _parameters(vector: EngineVector) -> Parameters:
     return Parameters(
         vector.engine.cache_size,
         tuple(
@@ -36,7 +39,7 @@ def _parameters(vector):
     )
 
 
-def _world(vector):
+def _world(vector: EngineVector) -> World:
     """The spec's world for a workload, with its tokens."""
     world = world_of(_parameters(vector))
     items = {
@@ -60,20 +63,20 @@ def _world(vector):
 class Follower:
     """The specification, led by the decisions of the reference."""
 
-    def __init__(self, system, vector):
+    def __init__(self, system: TransitionSystem, vector: EngineVector) -> None:
         self.world = _world(vector)
         self.interpreter = Interpreter(system, self.world)
-        self.state = self.interpreter.initial()
-        self.used = Counter()
+        self.state: State = self.interpreter.initial()
+        self.used: Counter[str] = Counter()
 
-    def call(self, action, **arguments):
+    def call(self, action: str, **arguments: Any) -> Any:
         step = self.interpreter.call(self.state, Call(action, arguments))
         assert not step.refused_by, (action, arguments, step.refused_by)
         self.used[action] += 1
         self.state = step.after
         return step.result
 
-    def follow(self, action, request, number):
+    def follow(self, action: str, request: str, number: int) -> frozenset[str] | None:
         """Take one decision, about an input or a number of tokens. Gives a dispatch's report."""
         if action in {"look_up", "admit"}:
             budget = {"encoder_compute_budget": PLENTY} if action == "admit" else {}
@@ -96,7 +99,7 @@ class Follower:
             self.call(action, request=request)
         return None
 
-    def _dispatch(self):
+    def _dispatch(self) -> frozenset[str]:
         if not self.state["in_pass"]:
             return frozenset()
         report = self.call("dispatch")
@@ -106,11 +109,11 @@ class Follower:
                 self.call("accept", request=r, num_computed_tokens=computed)
         return frozenset(h for (h,) in report)
 
-    def hashes(self, name):
+    def hashes(self, name: str) -> set[str]:
         return {element[0] for element in self.state[name]}
 
 
-def _lockstep(system, variant, vector):
+def _lockstep(system: TransitionSystem, variant: str, vector: EngineVector) -> Counter[str]:
     follower = Follower(system, vector)
     run = ReferenceRun(REFERENCE_VARIANTS[variant], engine_case(vector))
     told = 0
@@ -123,7 +126,7 @@ def _lockstep(system, variant, vector):
             report = follower.follow(action, request, number)
             if action != "dispatch":
                 continue
-            assert report == set(record.report)
+            assert report == frozenset(record.report)
             assert follower.hashes("cached") == set(record.cached)
             if record.without_payload:
                 # S8 is broken. The specification stops at that; the worker encodes nothing.
@@ -145,23 +148,23 @@ def _lockstep(system, variant, vector):
     return follower.used
 
 
-def _request(vector, request_id):
+def _request(vector: EngineVector, request_id: str) -> WorkloadRequest:
     return next(r for r in vector.requests if r.request_id == request_id)
 
 
 @pytest.mark.parametrize("vector", load_suite(None, ENGINES), ids=lambda v: v.id)
-def test_vectors(vector):
+def test_vectors(vector: EngineVector) -> None:
     _lockstep(ENGINE, "specified", vector)
 
 
-def _drafting(vector, seed):
+def _drafting(vector: EngineVector, seed: int) -> EngineVector:
     """The same workload, read further by a drafter, perhaps with items that are computed whole."""
     engine = msgspec.structs.replace(vector.engine, lookahead=seed % 3, chunked_items=seed % 5 != 0)
     return msgspec.structs.replace(vector, engine=engine)
 
 
-def test_random_workloads():
-    used = Counter()
+def test_random_workloads() -> None:
+    used: Counter[str] = Counter()
     for seed in range(60):
         used += _lockstep(ENGINE, "specified", _drafting(random_workload(seed), seed))
     everything = {a.name for a in ENGINE.actions}
@@ -170,7 +173,7 @@ def test_random_workloads():
 
 
 @pytest.mark.parametrize("variant", [v for v in REFERENCE_VARIANTS if v != "specified"])
-def test_a_switch_of_the_reference_is_the_switch_of_the_specification(variant):
+def test_a_switch_of_the_reference_is_the_switch_of_the_specification(variant: str) -> None:
     """Each variant of the reference follows its namesake, also into its mistakes."""
     system = VARIANTS[variant].system
     for vector in load_suite(None, ENGINES):
@@ -189,7 +192,7 @@ def test_a_switch_of_the_reference_is_the_switch_of_the_specification(variant):
         ("retain_everything", "retain-everything"),
     ],
 )
-def test_and_of_no_other(variant, begins):
+def test_and_of_no_other(variant: str, begins: str) -> None:
     (vector,) = (v for v in load_suite(None, ENGINES) if v.id.startswith(begins))
     with pytest.raises(AssertionError):
         _lockstep(ENGINE, variant, vector)

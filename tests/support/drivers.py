@@ -50,7 +50,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         key = (str(source), *flags)
         if key not in built:
             program = directory / f"driver{len(built)}"
-            strict = "-std=c++17 -O1 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+            strict = "-std=c++17 -O0 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
             words = [*shlex.split(strict), *flags, f"-I{CPP}", "-o", str(program), str(source)]
             done = subprocess.run([str(compiler), *words], capture_output=True, text=True)
             assert done.returncode == 0, done.stderr

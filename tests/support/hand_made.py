@@ -30,8 +30,6 @@ from mmcache_vectors.manager import (
     encode,
 )
 
-ENGINES = Path(__file__).parents[1] / "known_bad"
-
 Line = tuple[Call, bool | tuple[str, ...] | None, Observed]
 
 
@@ -151,7 +149,7 @@ HAND_MADE = (
         (
             (Allocate("r1", 0), None, Observed(num_free_slots=1)),
             (FreeEncoderInput("r1", 0), None, Observed(num_free_slots=2)),
-            (Free("r1"), None, Observed(num_free_slots=2)),
+            (FreeEncoderInput("r1", 0), None, Observed(num_free_slots=2)),
         ),
         manager="encoder_decoder",
         variant="encoder_decoder_repeated_credit",
@@ -186,11 +184,6 @@ def vector_directory(tmp_path: Path) -> Path:
     for vector in HAND_MADE:
         (directory / f"{vector.id}.json").write_bytes(encode(vector))
     return directory
-
-
-@pytest.fixture(autouse=True)
-def engines_are_importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ENGINES))
 
 
 @pytest.fixture

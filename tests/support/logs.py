@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -13,26 +12,13 @@ from mmcache import EncoderCacheManager, EncoderDecoderCacheManager
 from mmcache_conformance.logs.format import Event, Header
 from mmcache_conformance.logs.record import Recorder, record_class
 
+from .requests import Item, Request
+
 HEADER = msgspec.json.encode(Header(producer="a test"))
 
 
 def lines_of(events: Iterable[Event]) -> list[bytes]:
     return [line + b"\n" for line in (HEADER, *map(msgspec.json.encode, events))]
-
-
-@dataclass(frozen=True)
-class Item:
-    identifier: str
-    num_embeds: int
-
-
-@dataclass(frozen=True)
-class Request:
-    request_id: str
-    mm_features: tuple[Item, ...]
-
-    def get_num_encoder_embeds(self, input_id: int) -> int:
-        return self.mm_features[input_id].num_embeds
 
 
 def fresh_classes() -> tuple[type[EncoderCacheManager], type[EncoderCacheManager]]:

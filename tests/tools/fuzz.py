@@ -75,7 +75,25 @@ def _answers(line: bytes) -> Any:
 
 # --- how it is changed -------------------------------------------------------------------------
 
-_VALUES = (None, True, False, 0, 1, -1, 2**63, 2**70, 1.5, "", "A", "r1", "\ud800", [], {}, [[]])
+_ODD: list[Any] = [[], {}, [[]]]
+_VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2**63,
+    2**70,
+    1.5,
+    "",
+    "A",
+    "r1",
+    "\ud800",
+    [],
+    {},
+    [[]],
+)
 
 
 def _change(value: Any, chance: random.Random, words: list[str]) -> Any:

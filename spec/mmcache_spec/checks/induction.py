@@ -159,7 +159,8 @@ def holds_by_definition(obligation: Obligation) -> bool:
 
 @lru_cache(maxsize=4)
 def _without_invariants(system: TransitionSystem) -> TransitionSystem:
-    return replace(system, invariants=())
+    actions = tuple(replace(action, premises={}) for action in system.actions)
+    return replace(system, invariants=(), actions=actions)
 
 
 def is_proved(obligation: Obligation) -> bool:

@@ -183,7 +183,12 @@ def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
 
 def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
     out.print(f"{variant.name}: {variant.says}")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    table.add_column("  clause", no_wrap=True)
+    for head in ("verdict", "by"):
+        table.add_column(head)
+    for head in ("proofs", "time"):
+        table.add_column(head, justify="right")
     for clause, outcomes in _by_clause(proof).items():
         verdicts = {o.verdict for o in outcomes}
         worst = next(v for v in ("refuted", "unknown", "proved") if v in verdicts)
@@ -191,13 +196,12 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
         what = f"{clause} {CLAUSES[clause].name}" if clause else "strengthening invariants"
         seconds = sum(o.seconds for o in outcomes)
         grounds = _grounds(outcomes) if worst == "proved" else ""
-        count = _obligations(len(outcomes))
-        table.add_row(f"{sign} {what}", worst, grounds, count, f"{seconds:.2f} s")
+        table.add_row(f"{sign} {what}", worst, grounds, f"{len(outcomes)}", f"{seconds:.2f} s")
     for name, mine in _by_system(proof).items():
         worst = "proved" if all(a.verdict == "proved" for a in mine) else "unknown"
-        sign, what = "✓" if worst == "proved" else "?", f"complete clauses: {name}"
+        sign, what = "✓" if worst == "proved" else "?", f"completeness of the {name}"
         seconds = sum(a.seconds for a in mine)
-        table.add_row(f"{sign} {what}", worst, "", f"{len(mine)} questions", f"{seconds:.2f} s")
+        table.add_row(f"{sign} {what}", worst, "", f"{len(mine)}", f"{seconds:.2f} s")
     out.print(table)
     if verbose:
         for o in proof.outcomes:

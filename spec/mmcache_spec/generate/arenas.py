@@ -47,6 +47,7 @@ PROGRESS = {
     "offset": (0, 1),
     "prompt": (2, 3),
     "arrival": (0, 1),
+    "watched": (0, 1),
     "size": (1,),
     "length": (1,),
     "encoder_budget": (1,),

@@ -148,15 +148,17 @@ class Ranking:
             yield ActionProperty(name, action.name, self._no_rise(kept), self.clause)
 
     def _no_rise(self, first: int) -> Term:
-        """Of the first so many measures, none rises while those before it stay."""
-        return all_of(
-            *(
-                all_of(*(m.stays() for m in self.measures[:k])).implies(
-                    self.measures[k].does_not_rise()
-                )
-                for k in range(first)
-            )
-        )
+        """Of the first so many measures, none rises while those before it stay.
+
+        An order by the first difference: a choice between measures, not a condition that has to
+        come true of every call.
+        """
+
+        def this_one(k: int) -> Term:
+            earlier = (~m.stays() for m in self.measures[:k])
+            return any_of(*earlier, self.measures[k].does_not_rise())
+
+        return all_of(*(this_one(k) for k in range(first)))
 
 
 def _can_be_made(helpful: Helpful, action: Action) -> Term:

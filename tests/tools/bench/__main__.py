@@ -1,31 +1,35 @@
-"""`make bench`: every benchmark, one after the other."""
+"""`make bench`: every benchmark, one after the other.
 
-import runpy
-import sys
-import tempfile
+    python -m tests.tools.bench [--quick] [NAME]...
+
+With `--quick` each does a little of everything, in seconds: to see that it still runs, as CI does.
+The figures of a quick run mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib import import_module
 from pathlib import Path
 
-from mmcache_conformance.errors import TargetError
-from mmcache_conformance.targets.vllm.source import find_source
-
-HERE = Path(__file__).parent
-
-
-def vllm_file(folder: str) -> list[str]:
-    """vLLM 0.33.0's manager, to compare the reference with; nothing where it cannot be had."""
-    try:
-        source = find_source("0.33.0")
-    except TargetError as error:
-        print(f"without vLLM: {error}")
-        return []
-    path = Path(folder) / "encoder_cache_manager.py"
-    path.write_bytes(source.content)
-    return ["--vllm-file", str(path)]
+NAMES = sorted(
+    path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py")
+)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    arguments = {"bench_manager": vllm_file(folder), "bench_spec": ["--scopes"]}
-    for script in sorted(HERE.glob("bench_*.py")):
-        print(f"\n=== {script.stem}", flush=True)
-        sys.argv = [str(script), *arguments.get(script.stem, [])]
-        runpy.run_path(str(script), run_name="__main__")
+def main() -> None:
+    options = argparse.ArgumentParser(prog="python -m tests.tools.bench")
+    options.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
+    options.add_argument("--quick", action="store_true", help="a little of everything")
+    asked = options.parse_args()
+    if unknown := sorted(set(asked.names) - set(NAMES)):
+        options.error(f"no benchmark {', '.join(unknown)}: there are {', '.join(NAMES)}")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    for name in asked.names or NAMES:
+        print(f"\n=== {name}", flush=True)
+        import_module(f"{__package__}.bench_{name}").main(asked.quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """How many vectors a second, over a persistent driver, one round trip each? And the matrix?
 
-    python tests/tools/bench/bench_conformance.py [--vectors N] [--releases N]
+    python -m tests.tools.bench conformance
 
 The drivers are the C++ example, built here with -O2, and the reference behind the Python adapter.
 What is timed is a whole run: encoding the case, the round trip, decoding, judging. The suite is
@@ -11,8 +11,6 @@ Goals: 10,000/s in C++, 3,000/s in Python, 20 releases within 20 s on two cores.
 
 from __future__ import annotations
 
-import argparse
-import os
 import shlex
 import shutil
 import statistics
@@ -24,15 +22,16 @@ from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from mmcache_conformance.engines.reference import ReferencePass
 from mmcache_conformance.open import open_target
-from mmcache_conformance.suites.load import load_suite
+from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_conformance.verdicts.run import run_target, run_vector
 from mmcache_vectors.manager import Vector
 
 ROUNDS = 5
 
 
-def vectors_per_second(spec: str, wanted: int) -> tuple[list[float], int, int]:
+def vectors_per_second(spec: str, wanted: int, rounds: int) -> tuple[list[float], int, int]:
     """The rate of each round, the vectors of a round, and the mean number of their steps."""
     target = open_target(spec)
     try:
@@ -42,7 +41,7 @@ def vectors_per_second(spec: str, wanted: int) -> tuple[list[float], int, int]:
         for vector in repeated[: wanted // 10]:
             run_vector(target, implementation, vector)
         rates = []
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             began = time.perf_counter()
             for vector in repeated:
                 outcome = run_vector(target, implementation, vector).outcome
@@ -71,13 +70,19 @@ def build_example(directory: Path) -> str | None:
     return shlex.quote(str(program))
 
 
-def show_rate(title: str, spec: str, wanted: int) -> None:
-    rates, count, steps = vectors_per_second(spec, wanted)
-    middle = statistics.median(rates)
-    print(
-        f"{title:<16} {middle:>9,.0f} vectors/s  ({min(rates):,.0f} to {max(rates):,.0f}; "
-        f"{ROUNDS} rounds of {count:,} vectors of {steps} calls)"
-    )
+def show_rates(targets: dict[str, str], wanted: int, rounds: int) -> None:
+    """Side by side: each with its share of the first one's rate."""
+    first = 0.0
+    for title, name in targets.items():
+        rates, count, steps = vectors_per_second(name, wanted, rounds)
+        middle = statistics.median(rates)
+        first = first or middle
+        print(
+            f"{title:<16} {middle:>9,.0f} vectors/s  {middle / first:5.2f} of the first  "
+            f"({min(rates):,.0f} to {max(rates):,.0f}; "
+            f"{rounds} rounds of {count:,} vectors of {steps} calls)",
+            flush=True,
+        )
 
 
 def time_matrix(releases: int) -> None:
@@ -89,24 +94,31 @@ def time_matrix(releases: int) -> None:
         print(f"matrix of {releases} releases, {title}: {time.perf_counter() - began:.1f} s")
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    options.add_argument("--vectors", type=int, default=20_000)
-    options.add_argument("--releases", type=int, default=20)
-    asked = options.parse_args()
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+def engine_vectors(rounds: int) -> None:
+    """The engine vectors on the reference engine: whole passes, not single calls."""
+    vectors = load_suite(None, ENGINES)
+    rates = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        report = run_target(ReferencePass(), vectors)
+        rates.append(len(vectors) / (time.perf_counter() - began))
+        if {v.outcome for v in report.verdicts} != {"pass"}:
+            raise SystemExit("reference-pass does not pass")
+    print(f"{'engine vectors':<16} {statistics.median(rates):>9,.0f} vectors/s on reference-pass")
+
+
+def main(quick: bool = False) -> None:
+    rounds, wanted = (1, 200) if quick else (ROUNDS, 20_000)
+    classes = "mmcache:EncoderCacheManager,mmcache:EncoderDecoderCacheManager"
+    adapter = [sys.executable, "-m", "mmcache_conformance.adapters.python", classes]
     with tempfile.TemporaryDirectory() as directory:
+        here = {"in this process": "reference", "Python driver": f"cmd:{shlex.join(adapter)}"}
         driver = build_example(Path(directory))
         if driver is None:
             print("C++ driver: not measured, no C++ compiler")
         else:
-            show_rate("C++ driver", f"cmd:{driver}", asked.vectors)
-    classes = "mmcache:EncoderCacheManager,mmcache:EncoderDecoderCacheManager"
-    adapter = [sys.executable, "-m", "mmcache_conformance.adapters.python", classes]
-    show_rate("Python driver", f"cmd:{shlex.join(adapter)}", asked.vectors)
-    show_rate("in this process", "reference", asked.vectors)
-    time_matrix(asked.releases)
-
-
-if __name__ == "__main__":
-    main()
+            here["C++ driver"] = f"cmd:{driver}"
+        show_rates(here, wanted, rounds)
+    engine_vectors(rounds)
+    if not quick:
+        time_matrix(20)

@@ -1,6 +1,6 @@
 """How fast is the reference, against vLLM's own class and against the number of cached hashes?
 
-    python tests/tools/bench/bench_manager.py [--vllm-file path/to/encoder_cache_manager.py]
+    python -m tests.tools.bench manager
 
 Both classes serve the same trace on vLLM's call pattern, one after the other in one process and
 in alternating order; the ratio is the median over the rounds. The driver's own work is inside
@@ -10,66 +10,35 @@ a round is timed. Numbers are of this machine; compare ratios, not times.
 
 from __future__ import annotations
 
-import argparse
 import gc
-import importlib.util
 import random
 import statistics
-import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from mmcache import EncoderCacheManager, EncoderDecoderCacheManager
+from mmcache_conformance.errors import TargetError
+from mmcache_conformance.targets.python import ManagerClasses
+from mmcache_conformance.targets.vllm.source import find_source, load_classes
+from tests.support.requests import Item, Request
 
 Manager = Any
 """The reference's class or vLLM's."""
 
 
-def load_vllm(path: Path) -> ModuleType:
-    """vLLM's module from its source file alone: what it imports is stubbed."""
-    stubs = {
-        "vllm": (),
-        "vllm.config": ("VllmConfig", "SchedulerConfig"),
-        "vllm.config.ec_manager_config": ("EncoderCacheManagerMetadata",),
-        "vllm.logger": (),
-        "vllm.v1": (),
-        "vllm.v1.request": ("Request",),
-    }
-    for name, classes in stubs.items():
-        stub = ModuleType(name)
-        for cls in classes:
-            setattr(stub, cls, type(cls, (), {}))
-        sys.modules[name] = stub
-    sys.modules["vllm.logger"].init_logger = lambda name: None  # type: ignore[attr-defined]
-    spec = importlib.util.spec_from_file_location("vllm_encoder_cache_manager", path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"--vllm-file {path}: not a Python source file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def vllm_classes() -> ManagerClasses | None:
+    """The classes of vLLM 0.33.0, to compare with; nothing where its source cannot be had."""
+    try:
+        return load_classes(find_source("0.33.0"))
+    except TargetError as error:
+        print(f"without vLLM: {error}")
+        return None
 
 
 # --- the trace ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    identifier: str
-    num_embeds: int
-
-
-@dataclass(slots=True)
-class Request:
-    request_id: str
-    mm_features: list[Item]
-
-    def get_num_encoder_embeds(self, input_id: int) -> int:
-        return self.mm_features[input_id].num_embeds
 
 
 @dataclass
@@ -94,7 +63,7 @@ def trace(passes: int, arrivals: int, pictures: int, decode: int, seed: int) -> 
             asked = [names[int(pictures * chance.random() ** 3)] for _ in range(count)]
             # A copy of the string, as a request that came over the wire has.
             items = [Item("".join(name), sizes[name]) for name in asked]
-            request = Request(f"request-{start}-{k}", items)
+            request = Request(f"request-{start}-{k}", tuple(items))
             steps = (count + 1) // 2
             for step, at in enumerate(script[start : start + steps + decode]):
                 if step < steps:
@@ -212,21 +181,22 @@ def compare(
         )
 
 
-def flatness(classes: dict[str, Callable[[int], Manager]], steps: int, rounds: int) -> None:
-    """The time per call with 10^3 to 10^6 hashes cached: half hits, half misses that evict.
+def flatness(
+    classes: dict[str, Callable[[int], Manager]], lengths: Sequence[int], steps: int, rounds: int
+) -> None:
+    """The time per call by the number of hashes cached: half hits, half misses that evict.
 
     Random access to a large table costs cache misses of the processor, whatever the algorithm:
     the last line is what a bare `OrderedDict` of that length takes to drop its oldest entry,
     take a new one, and find another.
     """
     print(f"\ntime per call by cached hashes (median of {rounds})")
-    lengths = (10**3, 10**4, 10**5, 10**6)
     for name, cls in (*classes.items(), ("bare dict", _BareTable)):
         row = []
         for n in lengths:
             manager = cls(n)
             for k in range(n):
-                request = Request(f"filler-{k}", [Item(f"old-{k}", 1)])
+                request = Request(f"filler-{k}", (Item(f"old-{k}", 1),))
                 manager.allocate(request, 0)
                 manager.free(request)
             each = []
@@ -235,7 +205,7 @@ def flatness(classes: dict[str, Callable[[int], Manager]], steps: int, rounds: i
                 # The younger half: still there when its turn comes.
                 resident = list(manager.freeable)[n // 2 :]
                 requests = [
-                    Request(f"probe-{r}-{k}", [Item(mm_hash, 1)])
+                    Request(f"probe-{r}-{k}", (Item(mm_hash, 1),))
                     for k in range(min(steps, n // 4))
                     for mm_hash in (f"new-{r}-{k}", chance.choice(resident))
                 ]
@@ -281,24 +251,18 @@ class _BareTable:
         return len(requests)
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    options.add_argument("--vllm-file", type=Path, help="vLLM's v1/core/encoder_cache_manager.py")
-    options.add_argument("--rounds", type=int, default=9)
-    asked = options.parse_args()
+def main(quick: bool = False) -> None:
     shared: dict[str, Callable[[int], Manager]] = {"reference": EncoderCacheManager}
     single: dict[str, Callable[[int], Manager]] = {"reference": EncoderDecoderCacheManager}
-    if asked.vllm_file is not None:
-        vllm = load_vllm(asked.vllm_file)
-        shared["vLLM"] = vllm.EncoderCacheManager
-        single["vLLM"] = vllm.EncoderDecoderCacheManager
-    busy = trace(passes=2000, arrivals=8, pictures=3000, decode=2, seed=1)
-    compare("encoder-bound mix", shared, busy, capacity=300_000, rounds=asked.rounds)
-    decoding = trace(passes=2000, arrivals=4, pictures=3000, decode=30, seed=2)
-    compare("decode-bound mix", shared, decoding, capacity=300_000, rounds=asked.rounds)
-    compare("encoder-decoder", single, decoding, 10**7, asked.rounds, shares=False)
-    flatness(shared, steps=10_000, rounds=5)
-
-
-if __name__ == "__main__":
-    main()
+    vllm = vllm_classes()
+    if vllm is not None and vllm.encoder_cache is not None and vllm.encoder_decoder is not None:
+        shared["vLLM"] = vllm.encoder_cache
+        single["vLLM"] = vllm.encoder_decoder
+    passes, rounds = (50, 1) if quick else (2000, 9)
+    busy = trace(passes, arrivals=8, pictures=3000, decode=2, seed=1)
+    compare("encoder-bound mix", shared, busy, capacity=300_000, rounds=rounds)
+    decoding = trace(passes, arrivals=4, pictures=3000, decode=30, seed=2)
+    compare("decode-bound mix", shared, decoding, capacity=300_000, rounds=rounds)
+    compare("encoder-decoder", single, decoding, 10**7, rounds, shares=False)
+    lengths = (10**2, 10**3) if quick else (10**3, 10**4, 10**5, 10**6)
+    flatness(shared, lengths, steps=10_000, rounds=1 if quick else 5)

@@ -1,17 +1,23 @@
-"""How many small changes of the reference do the conformance vectors notice?
+"""How many small changes of the code do the vectors, or the tests, notice?
 
-    python -m tests.tools.mutants.run [--list] [--vectors=DIR]
+    python -m tests.tools.mutants.run [GROUP]... [--every N] [--list] [--vectors DIR]
 
-cosmic-ray changes a copy of the reference, one operator, number or condition at a time; the vectors
-of the package, and nothing else, are run on each. Every survivor must be explained in
-`survivors.toml`, and every explanation must still be needed. Exit code 0 if both hold and enough
-of the mutants that a vector could kill are killed.
+cosmic-ray changes a copy of a package, one operator, number or condition at a time. On each mutant
+of the reference the vectors of the package, and nothing else, are run; on each of a module that
+judges, the tests that `groups.py` names. Every survivor must be explained in `survivors.toml`, and
+every explanation must still be needed. Exit code 0 if both hold and enough of the mutants that can
+be killed are killed.
+
+With `--every N` only each N-th mutant is made, the same ones each time; whether every explanation
+is needed is then not asked.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,20 +28,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
+from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResult
+
+from .groups import GROUPS, ROOT, Group
 
 HERE = Path(__file__).parent
-IMPLEMENTATION = HERE.parents[2] / "impl" / "mmcache"
-MODULES = ("encoder_cache.py", "encoder_decoder.py")
-"""What the vectors call."""
 ENOUGH = 0.98
 
 CONFIG = """
 [cosmic-ray]
 module-path = [{modules}]
-timeout = 20.0
+timeout = {timeout}
 excluded-modules = []
-test-command = "{python} {killer}"
+test-command = "{killer}"
 [cosmic-ray.distributor]
 name = "local"
 """
@@ -64,6 +69,7 @@ class Explanation:
     """`equivalent`: no caller can tell. `outside`: only one that breaks its duties, or that calls
     what no vector calls. `missing`: a vector could, and none does."""
     why: str
+    group: str = "reference"
 
     def covers(self, mutant: Mutant) -> bool:
         return (
@@ -74,16 +80,27 @@ class Explanation:
 
 
 def main() -> int:
-    explanations = [
-        Explanation(**{**e, "operators": tuple(e["operators"])})
-        for e in tomllib.loads((HERE / "survivors.toml").read_text())["survivor"]
-    ]
-    with tempfile.TemporaryDirectory() as name:
-        outcomes = dict(_outcomes(Path(name)))
+    options = argparse.ArgumentParser(prog="python -m tests.tools.mutants.run")
+    options.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}")
+    options.add_argument("--every", type=int, default=1, metavar="N", help="only each N-th mutant")
+    options.add_argument("--list", action="store_true", help="show the explained survivors too")
+    options.add_argument("--vectors", type=Path, metavar="DIR", help="instead of the package's")
+    asked = options.parse_args()
+    if unknown := sorted(set(asked.groups) - set(GROUPS)):
+        options.error(f"no group {', '.join(unknown)}: there are {', '.join(GROUPS)}")
+    good = [_run(name, asked) for name in asked.groups or ["reference"]]
+    return 0 if all(good) else 1
+
+
+def _run(name: str, asked: argparse.Namespace) -> bool:
+    """Whether every survivor of a group is explained, and enough are killed."""
+    explanations = [e for e in _explanations() if e.group == name]
+    with tempfile.TemporaryDirectory() as directory:
+        outcomes = dict(_outcomes(GROUPS[name], Path(directory), asked.every, asked.vectors))
     survivors = [m for m, killed in outcomes.items() if not killed]
     found = {m: next((e for e in explanations if e.covers(m)), None) for m in survivors}
     unexplained = [m for m, e in found.items() if e is None]
-    unneeded = [e for e in explanations if e not in found.values()]
+    unneeded = [e for e in explanations if e not in found.values() and asked.every == 1]
     kinds = [e.kind for e in found.values() if e is not None]
     killable = len(outcomes) - kinds.count("equivalent") - kinds.count("outside")
     killed = len(outcomes) - len(survivors)
@@ -91,25 +108,39 @@ def main() -> int:
         print(f"survives, unexplained: {mutant}")
     for explanation in unneeded:
         print(f"explained, but no such survivor: {explanation}")
-    if "--list" in sys.argv:
+    if asked.list:
         for mutant, e in found.items():
             print(f"survives, {e.kind if e else '?'}: {mutant}")
+    by = "its tests" if GROUPS[name].tests else "the vectors"
+    part = "" if asked.every == 1 else f" (each {asked.every}th)"
     print(
-        f"{len(outcomes)} mutants, {killed} killed by the vectors alone; "
-        f"{kinds.count('equivalent')} equivalent, {kinds.count('outside')} outside the vectors' "
-        f"world, {kinds.count('missing')} for want of a vector, {len(unexplained)} unexplained; "
-        f"{killed / killable:.1%} of the {killable} that a vector can kill"
+        f"{name}: {len(outcomes)} mutants{part}, {killed} killed by {by} alone; "
+        f"{kinds.count('equivalent')} equivalent, {kinds.count('outside')} outside of what {by} "
+        f"can see, {kinds.count('missing')} for want of one, {len(unexplained)} unexplained; "
+        f"{killed / max(killable, 1):.1%} of the {killable} that can be killed"
     )
-    return 0 if not unexplained and not unneeded and killed >= ENOUGH * killable else 1
+    return not unexplained and not unneeded and killed >= ENOUGH * killable
 
 
-def _outcomes(directory: Path) -> Iterator[tuple[Mutant, bool]]:
+def _explanations() -> list[Explanation]:
+    entries = tomllib.loads((HERE / "survivors.toml").read_text())["survivor"]
+    return [Explanation(**{**e, "operators": tuple(e["operators"])}) for e in entries]
+
+
+def _outcomes(
+    group: Group, directory: Path, every: int, vectors: Path | None
+) -> Iterator[tuple[Mutant, bool]]:
     """Each mutant, and whether it was killed."""
-    shutil.copytree(IMPLEMENTATION, directory / "mmcache")
-    modules = ", ".join(f'"mmcache/{m}"' for m in MODULES)
-    given = [w.partition("=")[2] for w in sys.argv if w.startswith("--vectors=")]
-    killer = " ".join([str(HERE / "kill.py"), *(str(Path(d).resolve()) for d in given)])
-    config = CONFIG.format(modules=modules, python=sys.executable, killer=killer)
+    package = group.package.name
+    shutil.copytree(
+        ROOT / group.package, directory / package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    killer = _killer(group, vectors)
+    config = CONFIG.format(
+        modules=", ".join(f'"{package}/{m}"' for m in group.modules),
+        timeout=group.timeout,
+        killer=shlex.join(killer),
+    )
     (directory / "config.toml").write_text(config)
     environment = {
         **os.environ, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"
@@ -119,35 +150,65 @@ def _outcomes(directory: Path) -> Iterator[tuple[Mutant, bool]]:
         tool = Path(sys.executable).parent / "cosmic-ray"
         subprocess.run([tool, *words], cwd=directory, env=environment, check=True)
 
-    subprocess.run([sys.executable, *killer.split()], cwd=directory, env=environment, check=True)
+    subprocess.run(killer, cwd=directory, env=environment, check=True)
     cosmic_ray("init", "config.toml", "session.sqlite")
     with use_db(directory / "session.sqlite", WorkDB.Mode.open) as database:
-        _skip_annotations(database)
+        _skip(database, group, directory / package, every)
     cosmic_ray("exec", "config.toml", "session.sqlite")
     with use_db(directory / "session.sqlite", WorkDB.Mode.open) as database:
+        results = dict(database.results)
         for item in database.work_items:
-            result = dict(database.results).get(item.job_id)
-            assert result is not None
+            result = results[item.job_id]
             if result.worker_outcome != WorkerOutcome.SKIPPED:
-                yield _mutant(item), result.test_outcome != TestOutcome.SURVIVED
+                mutant = _mutant(item, directory / package)
+                yield mutant, result.test_outcome != TestOutcome.SURVIVED
 
 
-def _mutant(item) -> Mutant:
+def _killer(group: Group, vectors: Path | None) -> list[str]:
+    if not group.tests:
+        return [
+            sys.executable,
+            str(HERE / "kill.py"),
+            *([str(vectors.resolve())] if vectors else []),
+        ]
+    tests = [str(ROOT / test) for test in group.tests]
+    quiet = ["-q", "-x", "--tb=no", "-p", "no:cacheprovider"]
+    return [sys.executable, "-m", "pytest", *quiet, "--rootdir", str(ROOT),
+            "-c", str(ROOT / "pyproject.toml"), *tests]  # fmt: skip
+
+
+def _mutant(item: WorkItem, package: Path) -> Mutant:
     (mutation,) = item.mutations
-    module, line = mutation.module_path.name, mutation.start_pos[0]
-    code = (IMPLEMENTATION / module).read_text().splitlines()[line - 1].strip()
+    module, line = _module(item, package), mutation.start_pos[0]
+    code = (package / module).read_text().splitlines()[line - 1].strip()
     operator = mutation.operator_name.removeprefix("core/")
     name = f"{operator} {mutation.occurrence}" if operator == "NumberReplacer" else operator
     return Mutant(module, mutation.definition_name or "", code, name, line)
 
 
-def _skip_annotations(database: WorkDB) -> None:
-    """They are never evaluated, so to change one is to change nothing."""
-    for item in list(database.work_items):
+def _module(item: WorkItem, package: Path) -> str:
+    (mutation,) = item.mutations
+    return str(Path(mutation.module_path).relative_to(package.name))
+
+
+def _skip(database: WorkDB, group: Group, package: Path, every: int) -> None:
+    """Annotations are never evaluated, so to change one is to change nothing; and the sample."""
+    items = sorted(database.work_items, key=lambda item: _place(item, package))
+    kept = 0
+    for item in items:
         (mutation,) = item.mutations
-        spans = _annotations((IMPLEMENTATION / mutation.module_path.name).read_text())
-        if any(start <= mutation.start_pos and mutation.end_pos <= end for start, end in spans):
+        spans = _annotations((package / _module(item, package)).read_text())
+        annotation = any(
+            start <= mutation.start_pos and mutation.end_pos <= end for start, end in spans
+        )
+        kept += not annotation
+        if annotation or kept % every:
             database.set_result(item.job_id, WorkResult(worker_outcome=WorkerOutcome.SKIPPED))
+
+
+def _place(item: WorkItem, package: Path) -> tuple[str, str, int]:
+    (mutation,) = item.mutations
+    return _module(item, package), mutation.operator_name, mutation.occurrence
 
 
 def _annotations(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:

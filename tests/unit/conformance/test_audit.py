@@ -25,6 +25,7 @@ from mmcache_conformance.logs.project import projection, state_of
 from mmcache_conformance.logs.verdict import Checked
 from mmcache_conformance.oracle.systems import specified
 from mmcache_vectors.manager import Manager
+from tests.known_bad.managers import UnfilteredReport
 from tests.support.logs import lines_of, recorded
 
 Damage = Callable[..., Any]
@@ -205,11 +206,6 @@ def created_then(*events: Event) -> list[bytes]:
 def test_a_mistake_that_log_and_follower_share_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both report the unfiltered list: the interpreter alone knows better."""
 
-    class Unfiltered(EncoderCacheManager):
-        def get_freed_mm_hashes(self) -> list[str]:
-            told, self.freed = self.freed, []
-            return told
-
     def answer(self: Follower, event: Event) -> Any:
         return set(self.manager.freed) if isinstance(event, Reported) else right(self, event)
 
@@ -223,7 +219,7 @@ def test_a_mistake_that_log_and_follower_share_is_noticed(monkeypatch: pytest.Mo
         Reported("m", 5, ("A",)),
     )
     with pytest.raises(ModelDisagrees, match="the interpreter says"):
-        check(lines, Unfiltered)
+        check(lines, UnfilteredReport)
 
 
 def test_a_duty_that_the_follower_does_not_know_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from mmcache import EncoderCacheManager
 from mmcache_conformance.exhaust.search import exhaust
 from mmcache_conformance.exhaust.world import Scope
 from mmcache_conformance.oracle.blame import blamed
@@ -21,6 +18,12 @@ from mmcache_vectors.manager import (
     Manager,
     Parameters,
     Request,
+)
+from tests.known_bad.managers import (
+    ForgetsTheReference,
+    FreeableTooEarly,
+    Uncharged,
+    WrongLedger,
 )
 
 WORLD = Parameters(3, (Request("r1", (Item("A", 1), Item("B", 2))),))
@@ -80,34 +83,10 @@ def test_of_an_exception_or_an_answer_of_another_type_nothing_is_said() -> None:
 # --- the public way: the state of a manager ----------------------------------------------------
 
 
-class Uncharged(EncoderCacheManager):
-    """Answers as it should at first, and forgets to count what it has allocated."""
-
-    def allocate(self, request: Any, input_id: int) -> None:
-        free = self.num_free_slots
-        super().allocate(request, input_id)
-        self.num_free_slots = free
-
-
-class ForgetsTheReference(EncoderCacheManager):
-    def allocate(self, request: Any, input_id: int) -> None:
-        super().allocate(request, input_id)
-        self.cached[request.mm_features[input_id].identifier] = set()
-
-
-class FreeableTooEarly(EncoderCacheManager):
-    def allocate(self, request: Any, input_id: int) -> None:
-        super().allocate(request, input_id)
-        mm_hash = request.mm_features[input_id].identifier
-        self.freeable[mm_hash] = request.get_num_encoder_embeds(input_id)
-
-
-@pytest.mark.parametrize(
-    ("cls", "clause"), [(Uncharged, "L3"), (ForgetsTheReference, "L8"), (FreeableTooEarly, "L5")]
-)
-def test_exhaust_names_the_clause_of_a_wrong_state(cls: type, clause: str) -> None:
+@pytest.mark.parametrize("cls", [Uncharged, ForgetsTheReference, FreeableTooEarly])
+def test_exhaust_names_the_clause_of_a_wrong_state(cls: type[WrongLedger]) -> None:
     scope = Scope(hashes=2, requests=1, inputs=2, capacity=3)
-    found = exhaust(f"{__name__}:{cls.__name__}", scope, max_states=10**4)
+    found = exhaust(f"{cls.__module__}:{cls.__name__}", scope, max_states=10**4)
     assert found.disagreement is not None
     assert "returns" not in {d.what for d in found.disagreement.differences}
-    assert clause in found.disagreement.clauses
+    assert set(cls.clauses) <= set(found.disagreement.clauses)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import msgspec
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from mmcache_conformance.cli import cli
 from mmcache_conformance.logs.check import check_log
@@ -17,6 +19,7 @@ from mmcache_conformance.logs.format import (
     Asked,
     Created,
     Ended,
+    Event,
     Freed,
     FreedInput,
     LogError,
@@ -27,25 +30,32 @@ from mmcache_conformance.logs.format import (
     WorkerStepped,
     log_schema,
 )
-from mmcache_conformance.logs.verdict import check_schema
+from mmcache_conformance.logs.verdict import Checked, check_schema
+from mmcache_vectors.manager import Manager
 from tests.support.logs import HEADER, lines_of, recorded
 
 A, B = ("r", 0, "A", 4), ("r", 1, "B", 4)
 
 
-def numbered(*events, manager="m", cache_size=8, kind="encoder_cache", worker=False):
+def numbered(
+    *events: Any,
+    manager: str = "m",
+    cache_size: int = 8,
+    kind: Manager = "encoder_cache",
+    worker: Any = False,
+) -> list[Event]:
     """`(class, arguments...)` of one manager, with the numbers that a recorder gives."""
-    made = [Created(manager, 0, kind, cache_size, worker)]
+    made: list[Event] = [Created(manager, 0, kind, cache_size, worker)]
     made += [cls(manager, k, *given) for k, (cls, *given) in enumerate(events, start=1)]
     return made
 
 
-def check(events, **options):
+def check(events: Any, **options: Any) -> Checked:
     lines = events if isinstance(events[0], bytes) else lines_of(events)
     return check_log(lambda: lines, "a.jsonl", **options)
 
 
-def error_of(lines):
+def error_of(lines: list[bytes]) -> str:
     with pytest.raises(LogError) as caught:
         check(lines)
     return str(caught.value)
@@ -55,7 +65,7 @@ def error_of(lines):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_the_reference_does_is_allowed_event_by_event(tmp_path, seed):
+def test_what_the_reference_does_is_allowed_event_by_event(tmp_path: Path, seed: int) -> None:
     lines = recorded(tmp_path, passes=60, seed=seed)
     found = check(lines, audit_every=1)
     assert found.illegal is None
@@ -65,20 +75,20 @@ def test_what_the_reference_does_is_allowed_event_by_event(tmp_path, seed):
     assert found.audited == found.calls > 0.9 * found.events
 
 
-def test_every_line_satisfies_the_schema(tmp_path):
+def test_every_line_satisfies_the_schema(tmp_path: Path) -> None:
     schema = jsonschema.Draft202012Validator(log_schema())
     for line in recorded(tmp_path, passes=40):
         schema.validate(json.loads(line))
 
 
-def test_a_log_may_break_off_between_two_lines(tmp_path):
+def test_a_log_may_break_off_between_two_lines(tmp_path: Path) -> None:
     lines = recorded(tmp_path)[:100]
     found = check(lines)
     assert found.illegal is None
     assert len(found.unfinished) == found.managers
 
 
-def test_pass_boundaries_and_worker_steps():
+def test_pass_boundaries_and_worker_steps() -> None:
     events = numbered(
         (LookedUp, *A, False),
         (Asked, *A, 8, 0, True),
@@ -100,7 +110,7 @@ def test_pass_boundaries_and_worker_steps():
 # --- wrong logs --------------------------------------------------------------------------------
 
 
-def evicted_and_back(report):
+def evicted_and_back(report: Any) -> list[Event]:
     return numbered(
         (Allocated, *A),
         (Allocated, *B),
@@ -113,7 +123,7 @@ def evicted_and_back(report):
     )
 
 
-def test_the_unfiltered_report_is_illegal_and_explained():
+def test_the_unfiltered_report_is_illegal_and_explained() -> None:
     found = check(evicted_and_back(("A", "B")))
     wrong = found.illegal
     assert wrong is not None
@@ -128,7 +138,7 @@ def test_the_unfiltered_report_is_illegal_and_explained():
     assert check(evicted_and_back(("B",))).illegal is None
 
 
-def test_a_report_that_leaves_something_out():
+def test_a_report_that_leaves_something_out() -> None:
     wrong = check(evicted_and_back(())).illegal
     assert wrong is not None
     assert wrong.clauses == ("L2",)
@@ -153,7 +163,7 @@ def test_a_report_that_leaves_something_out():
         ([(Created, "encoder_cache", 8)], (), "began before"),
     ],
 )  # fmt: skip
-def test_what_is_not_allowed(events, clauses, reason):
+def test_what_is_not_allowed(events: Any, clauses: Any, reason: Any) -> None:
     wrong = check(numbered(*events)).illegal
     assert wrong is not None
     assert wrong.line == len(events) + 2
@@ -173,7 +183,7 @@ def test_what_is_not_allowed(events, clauses, reason):
         ([(Allocated, *A), (Allocated, "r", 1, "B", 5)], ()),
     ],
 )
-def test_what_is_not_allowed_of_encoder_decoder_models(events, clauses):
+def test_what_is_not_allowed_of_encoder_decoder_models(events: Any, clauses: Any) -> None:
     wrong = check(numbered(*events, kind="encoder_decoder")).illegal
     assert wrong is not None
     assert wrong.line == len(events) + 2
@@ -187,7 +197,7 @@ def test_what_is_not_allowed_of_encoder_decoder_models(events, clauses):
         (("worker_step", ("A",), (), ()), (), ["A"]),
     ],
 )
-def test_a_worker_that_does_otherwise(step, clauses, hashes):
+def test_a_worker_that_does_otherwise(step: Any, clauses: Any, hashes: Any) -> None:
     events = numbered((Allocated, *A), (Reported, ()), (WorkerStepped, *step[1:]), worker=True)
     wrong = check(events).illegal
     assert wrong is not None
@@ -195,7 +205,7 @@ def test_a_worker_that_does_otherwise(step, clauses, hashes):
     assert list(wrong.history) == hashes
 
 
-def test_a_changed_answer_anywhere_is_found_there(tmp_path):
+def test_a_changed_answer_anywhere_is_found_there(tmp_path: Path) -> None:
     """Flip one answer, or change one report: illegal, and on that very line."""
     lines = recorded(tmp_path)
     chance = random.Random(3)
@@ -214,7 +224,7 @@ def test_a_changed_answer_anywhere_is_found_there(tmp_path):
 # --- logs that are none ------------------------------------------------------------------------
 
 
-def test_malformed_logs_are_told_by_line(tmp_path):
+def test_malformed_logs_are_told_by_line(tmp_path: Path) -> None:
     lines = recorded(tmp_path)
     assert "line 1: no header" in error_of(lines[1:])
     assert "line 50: an empty line" in error_of([*lines[:49], b"\n", *lines[49:]])
@@ -231,7 +241,7 @@ def test_malformed_logs_are_told_by_line(tmp_path):
         check_log(list, "a.jsonl")
 
 
-def test_a_missing_event_is_told():
+def test_a_missing_event_is_told() -> None:
     lines = lines_of(numbered((Allocated, *A), (FreedInput, "r", 0), (Freed, "r")))
     assert "line 3: manager 'm': seq 2 where 1 comes next; 1 event is missing" in error_of(
         [*lines[:2], *lines[3:]]
@@ -239,7 +249,7 @@ def test_a_missing_event_is_told():
     assert "is not known" in error_of([lines[0], *lines[2:]])
 
 
-def test_reordered_and_repeated_events_are_told():
+def test_reordered_and_repeated_events_are_told() -> None:
     lines = lines_of(numbered((Allocated, *A), (FreedInput, "r", 0), (Freed, "r")))
     swapped = [*lines[:2], lines[3], lines[2], *lines[4:]]
     assert "line 3: " in error_of(swapped)
@@ -248,7 +258,7 @@ def test_reordered_and_repeated_events_are_told():
     )
 
 
-def test_two_writers_of_one_name_are_told():
+def test_two_writers_of_one_name_are_told() -> None:
     one = numbered((Allocated, *A), (Reported, ()))
     other = numbered((Freed, "x"), (Reported, ()))
     message = error_of(lines_of([one[0], one[1], other[1], one[2], other[2]]))
@@ -256,7 +266,7 @@ def test_two_writers_of_one_name_are_told():
     assert "two writers share the name" in message
 
 
-def test_several_managers_in_one_file_are_told_apart():
+def test_several_managers_in_one_file_are_told_apart() -> None:
     one = numbered((Allocated, *A), (Reported, ()), manager="one")
     two = numbered((LookedUp, *A, False), (Reported, ()), manager="two")
     found = check([e for pair in zip(one, two, strict=True) for e in pair])
@@ -264,7 +274,7 @@ def test_several_managers_in_one_file_are_told_apart():
     assert found.managers == 2
 
 
-def test_an_input_that_changes_its_hash_is_out_of_the_world():
+def test_an_input_that_changes_its_hash_is_out_of_the_world() -> None:
     """Also where the new hash is not cached, which no answer shows."""
     for event in ((LookedUp, "r", 0, "B", 4, False), (Allocated, "r", 0, "B", 4)):
         wrong = check(numbered((Allocated, *A), event)).illegal
@@ -272,18 +282,18 @@ def test_an_input_that_changes_its_hash_is_out_of_the_world():
         assert "an input has one hash until it is released" in wrong.reason
 
 
-def test_nothing_follows_an_end():
+def test_nothing_follows_an_end() -> None:
     assert "ended before" in error_of(lines_of(numbered((Ended,), (Freed, "r"))))
 
 
 # --- the command -------------------------------------------------------------------------------
 
 
-def run(*arguments, stdin=None):
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
     return CliRunner().invoke(cli, ["check", *map(str, arguments)], input=stdin)
 
 
-def test_verdicts_and_exit_codes(tmp_path):
+def test_verdicts_and_exit_codes(tmp_path: Path) -> None:
     right, wrong, broken = (tmp_path / f"{n}.jsonl" for n in ("right", "wrong", "broken"))
     right.write_bytes(b"".join(lines_of(evicted_and_back(("B",)))))
     wrong.write_bytes(b"".join(lines_of(evicted_and_back(("A", "B")))))
@@ -303,7 +313,7 @@ def test_verdicts_and_exit_codes(tmp_path):
     assert json.loads(run(wrong, "--json").output)["logs"][0]["illegal"]["line"] == 10
 
 
-def test_many_logs_at_once(tmp_path):
+def test_many_logs_at_once(tmp_path: Path) -> None:
     """Each has its verdict, also after one that cannot be read; the worst one counts."""
     made = {
         "right": lines_of(evicted_and_back(("B",))),
@@ -337,7 +347,7 @@ def test_many_logs_at_once(tmp_path):
 
 
 @pytest.mark.parametrize("events", [[], numbered(), numbered((PassEnded,), (Ended,))])
-def test_a_log_without_a_call_is_not_allowed_but_unchecked(tmp_path, events):
+def test_a_log_without_a_call_is_not_allowed_but_unchecked(tmp_path: Path, events: Any) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"".join(lines_of(events)))
     done = run(path)
@@ -345,6 +355,6 @@ def test_a_log_without_a_call_is_not_allowed_but_unchecked(tmp_path, events):
     assert "allowed" not in done.output
 
 
-def test_no_log_at_all_is_a_usage_error():
+def test_no_log_at_all_is_a_usage_error() -> None:
     done = run()
     assert (done.exit_code, "Missing argument" in done.output) == (2, True)

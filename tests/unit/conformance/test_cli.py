@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -20,11 +21,11 @@ from mmcache_conformance.suites.load import load_all
 from mmcache_conformance.verdicts.model import RunReport, run_schema
 from mmcache_vectors.manager import Vector, json_schema
 
-RIGHT = "conformance_engines:Attaches,conformance_engines:EncoderDecoder"
+RIGHT = "tests.support.plain_managers:Attaches,tests.support.plain_managers:EncoderDecoder"
 
 
 @pytest.fixture
-def run(vector_directory: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+def run(vector_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """`mmcache-conformance ARGUMENTS --vectors DIR` on the hand-made vectors."""
     monkeypatch.setenv("COLUMNS", "120")
 
@@ -36,18 +37,18 @@ def run(vector_directory: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignor
 
 
 class TestExitCodes:
-    def test_all_pass(self, run) -> None:
+    def test_all_pass(self, run: Callable[..., Result]) -> None:
         result = run("run", RIGHT)
         assert result.exit_code == 0
         assert "FAIL" not in result.output
 
-    def test_the_reference_is_the_default(self, run) -> None:
+    def test_the_reference_is_the_default(self, run: Callable[..., Result]) -> None:
         result = run("run")
         assert result.exit_code == 0
         assert "reference" in result.output
 
-    def test_a_failure(self, run) -> None:
-        assert run("run", "conformance_engines:Unfiltered").exit_code == 1
+    def test_a_failure(self, run: Callable[..., Result]) -> None:
+        assert run("run", "tests.known_bad.managers:UnfilteredReport").exit_code == 1
 
     @pytest.mark.parametrize(
         ("arguments", "reason"),
@@ -61,44 +62,49 @@ class TestExitCodes:
             (["show", "absent"], "no vector 'absent'"),
         ],
     )
-    def test_usage(self, arguments: list[str], reason: str, run) -> None:
+    def test_usage(self, arguments: list[str], reason: str, run: Callable[..., Result]) -> None:
         result = run(*arguments)
         assert result.exit_code == 2
         assert reason in result.output
 
     @pytest.mark.parametrize(
-        "spec", ["no_such_module:C", "conformance_engines:CannotBeMade", "vllm:no/such/path"]
+        "spec",
+        ["no_such_module:C", "tests.known_bad.misbehaving:CannotBeMade", "vllm:no/such/path"],
     )
-    def test_not_started(self, spec: str, run) -> None:
+    def test_not_started(self, spec: str, run: Callable[..., Result]) -> None:
         result = run("run", spec)
         assert result.exit_code == 3
         assert f"{spec} could not be started" in result.output
 
-    def test_not_started_outweighs_failures(self, run) -> None:
-        result = run("run", "no_such:C", "conformance_engines:Unfiltered")
+    def test_not_started_outweighs_failures(self, run: Callable[..., Result]) -> None:
+        result = run("run", "no_such:C", "tests.known_bad.managers:UnfilteredReport")
         assert result.exit_code == 3
         assert "FAIL" in result.output
 
-    def test_a_malformed_vector_is_named(self, run, vector_directory: Path) -> None:
+    def test_a_malformed_vector_is_named(
+        self, run: Callable[..., Result], vector_directory: Path
+    ) -> None:
         (vector_directory / "broken.json").write_text('{"format": "mmcache/vector"}')
         result = run("run")
         assert result.exit_code == 2
         assert "broken.json: at $.format_version: " in result.output
 
-    def test_fail_fast_stops_everything(self, run) -> None:
-        result = run("run", "conformance_engines:Unfiltered", RIGHT, "--fail-fast", "--json")
+    def test_fail_fast_stops_everything(self, run: Callable[..., Result]) -> None:
+        result = run(
+            "run", "tests.known_bad.managers:UnfilteredReport", RIGHT, "--fail-fast", "--json"
+        )
         assert result.exit_code == 1
         (only,) = json.loads(result.stdout)["targets"]
         assert only["verdicts"][-1]["outcome"] == "fail"
 
 
 class TestText:
-    def test_a_failure_is_a_story(self, run, vector_directory: Path) -> None:
-        result = run("run", "conformance_engines:Unfiltered", "-k", "L1")
+    def test_a_failure_is_a_story(self, run: Callable[..., Result], vector_directory: Path) -> None:
+        result = run("run", "tests.known_bad.managers:UnfilteredReport", "-k", "L1")
         (file,) = vector_directory.glob("evicted-*")
         told, _, table = result.output.partition("\n\n")
         assert told.splitlines() == [
-            f"FAIL {file.stem} on conformance_engines:Unfiltered",
+            f"FAIL {file.stem} on tests.known_bad.managers:UnfilteredReport",
             "Hand-made: evicted-and-allocated-again.",
             "L1 report_disjoint_from_cached, L2 report_complete_and_cleared",
             "capacity 2 embeddings",
@@ -117,39 +123,39 @@ class TestText:
             "step 9 of 10: get_freed_mm_hashes()",
             "              expected | got",
             "     returns  Y        | X, Y",
-            "reproduce: mmcache-conformance run conformance_engines:Unfiltered "
+            "reproduce: mmcache-conformance run tests.known_bad.managers:UnfilteredReport "
             f"-k {file.stem} --vectors {vector_directory}",
         ]
         assert "0/1" in table
 
-    def test_the_reproduce_command_reproduces(self, run, vector_directory: Path) -> None:
-        output = run("run", "conformance_engines:EvictsTheNewest").output
+    def test_the_reproduce_command_reproduces(
+        self, run: Callable[..., Result], vector_directory: Path
+    ) -> None:
+        output = run("run", "tests.known_bad.managers:EvictsTheNewest").output
         (line,) = (line for line in output.splitlines() if line.startswith("reproduce: "))
         words = line.split()[2:]
         again = CliRunner().invoke(cli, words, prog_name="mmcache-conformance")
         assert again.exit_code == 1
         assert line in again.output
 
-    def test_an_exception_is_shown_as_it_is(self, run) -> None:
-        result = run("run", "conformance_engines:Raises", "-k", "L7")
-        assert "the call failed: ValueError: [red]no room[/red] (conformance_engines.py" in (
-            result.output
-        )
+    def test_an_exception_is_shown_as_it_is(self, run: Callable[..., Result]) -> None:
+        result = run("run", "tests.known_bad.misbehaving:Raises", "-k", "L7")
+        assert "the call failed: ValueError: [red]no room[/red] (misbehaving.py" in (result.output)
 
-    def test_quiet(self, run) -> None:
-        result = run("run", "conformance_engines:Unfiltered", "-q")
+    def test_quiet(self, run: Callable[..., Result]) -> None:
+        result = run("run", "tests.known_bad.managers:UnfilteredReport", "-q")
         (line,) = result.output.splitlines()
-        assert line.startswith("conformance_engines:Unfiltered")
+        assert line.startswith("tests.known_bad.managers:UnfilteredReport")
         assert " failed" in line
         assert "(L1, L2)" in line
 
-    def test_quiet_says_why_a_target_could_not_be_started(self, run) -> None:
+    def test_quiet_says_why_a_target_could_not_be_started(self, run: Callable[..., Result]) -> None:
         (line,) = run("run", "-q", "no_such_module:Class").output.splitlines()
         assert "could not be started" in line
         assert "no_such_module" in line
 
-    def test_the_summary_counts_by_clause(self, run) -> None:
-        result = run("run", "conformance_engines:Hidden", RIGHT)
+    def test_the_summary_counts_by_clause(self, run: Callable[..., Result]) -> None:
+        result = run("run", "tests.known_bad.misbehaving:Hidden", RIGHT)
         rows = {
             line.split()[0]: line.split()[1:] for line in result.output.splitlines() if line.strip()
         }
@@ -157,32 +163,39 @@ class TestText:
         assert rows["L10"] == ["reset_is_initial", "skipped", "1/1"]
         assert rows["passed"] == ["3", "7"]
         assert rows["skipped"] == ["4", "0"]
-        assert "2 skipped: needs encoder_decoder, which conformance_engines:Hidden" in result.output
+        assert (
+            "2 skipped: needs encoder_decoder, which tests.known_bad.misbehaving:Hidden"
+            in result.output
+        )
 
     @pytest.mark.parametrize("width", [40, 80, 200])
     def test_no_table_is_wider_than_the_terminal(
-        self, width: int, run, monkeypatch: pytest.MonkeyPatch
+        self, width: int, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("COLUMNS", str(width))
-        output = run("run", "reference", *["conformance_engines:Attaches"] * 5).output
+        output = run("run", "reference", *["tests.support.plain_managers:Attaches"] * 5).output
         rows = [line for line in output.splitlines() if line.startswith("L10 ")]
         assert sum(row.count("1/1") for row in rows) == 6
         assert max(map(len, rows)) <= width
 
     @pytest.mark.parametrize("quiet", [(), ("-q",)])
-    def test_a_target_of_which_nothing_was_checked_has_not_passed(self, run, quiet) -> None:
-        result = run("run", "conformance_engines:Hidden", "-k", "E1", *quiet)
+    def test_a_target_of_which_nothing_was_checked_has_not_passed(
+        self, run: Callable[..., Result], quiet: list[str]
+    ) -> None:
+        result = run("run", "tests.known_bad.misbehaving:Hidden", "-k", "E1", *quiet)
         assert result.exit_code == 3
         assert "nothing was checked" in result.output
 
-    def test_list(self, run) -> None:
+    def test_list(self, run: Callable[..., Result]) -> None:
         lines = run("list", "-k", "encoder_decoder").output.splitlines()
         assert [line.split()[1:] for line in lines] == [
             ["E1", "encoder_decoder", "3", "steps"],
             ["E2", "encoder_decoder", "4", "steps"],
         ]
 
-    def test_show_takes_the_beginning_of_an_id(self, run, hand_made: dict[str, Vector]) -> None:
+    def test_show_takes_the_beginning_of_an_id(
+        self, run: Callable[..., Result], hand_made: dict[str, Vector]
+    ) -> None:
         result = run("show", "one-hash")
         assert result.exit_code == 0
         assert result.output.startswith(hand_made["one-hash-twice"].id)
@@ -190,7 +203,9 @@ class TestText:
             result.output
         )
 
-    def test_show_tells_all_that_begin_so(self, run, hand_made: dict[str, Vector]) -> None:
+    def test_show_tells_all_that_begin_so(
+        self, run: Callable[..., Result], hand_made: dict[str, Vector]
+    ) -> None:
         result = run("show", "encoder-decoder")
         assert result.exit_code == 0
         ids = [v.id for v in hand_made.values() if v.id.startswith("encoder-decoder")]
@@ -198,13 +213,13 @@ class TestText:
         assert [line for line in result.output.splitlines() if line in ids] == sorted(ids)
 
     def test_show_takes_the_whole_of_an_id_that_begins_another(
-        self, run, hand_made: dict[str, Vector]
+        self, run: Callable[..., Result], hand_made: dict[str, Vector]
     ) -> None:
         (id,) = (v.id for v in hand_made.values() if v.id.startswith("one-hash"))
         result = run("show", id)
         assert result.output.splitlines()[0] == id
 
-    def test_show_suggests(self, run) -> None:
+    def test_show_suggests(self, run: Callable[..., Result]) -> None:
         result = run("show", "encoder-decoder-credits")
         assert result.exit_code == 2
         assert "did you mean encoder-decoder-credit-" in result.output
@@ -252,8 +267,10 @@ class TestText:
 
 
 class TestJson:
-    def test_it_is_what_its_schema_says(self, run) -> None:
-        result = run("run", "conformance_engines:Unfiltered", "no_such:C", RIGHT, "--json")
+    def test_it_is_what_its_schema_says(self, run: Callable[..., Result]) -> None:
+        result = run(
+            "run", "tests.known_bad.managers:UnfilteredReport", "no_such:C", RIGHT, "--json"
+        )
         document = json.loads(result.stdout)
         jsonschema.Draft202012Validator(run_schema()).validate(document)
         assert msgspec.json.decode(result.stdout, type=RunReport, strict=True)
@@ -270,14 +287,16 @@ class TestJson:
         assert failure["call"] == {"op": "get_freed_mm_hashes"}
         assert failure["differences"] == [{"what": "returns", "expected": ["Y"], "got": ["X", "Y"]}]
 
-    def test_what_a_class_prints_is_kept_out(self, run) -> None:
-        result = run("run", "conformance_engines:Prints", "--json")
+    def test_what_a_class_prints_is_kept_out(self, run: Callable[..., Result]) -> None:
+        result = run("run", "tests.known_bad.misbehaving:Prints", "--json")
         assert json.loads(result.stdout)["exit_code"] == 0
         assert "allocating" in result.stderr
 
-    def test_only_the_time_differs_from_run_to_run(self, run) -> None:
+    def test_only_the_time_differs_from_run_to_run(self, run: Callable[..., Result]) -> None:
         def document() -> object:
-            found = json.loads(run("run", "conformance_engines:Unfiltered", "--json").stdout)
+            found = json.loads(
+                run("run", "tests.known_bad.managers:UnfilteredReport", "--json").stdout
+            )
             for target in found["targets"]:
                 del target["seconds"]
             return found

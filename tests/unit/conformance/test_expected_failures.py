@@ -23,7 +23,7 @@ from mmcache_conformance.verdicts.model import TargetReport, Verdict
 from mmcache_vectors.manager import Vector
 
 LINK = "https://example.org/issues/1"
-WRONG = "tests.known_bad.processes:Unfiltered"
+WRONG = "tests.known_bad.managers:UnfilteredReport"
 
 
 def entry(**fields: str) -> dict[str, str]:

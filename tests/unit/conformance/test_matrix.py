@@ -35,8 +35,8 @@ from mmcache_vectors.manager import Vector
 
 from .test_reports import Tags
 
-WRONG = "tests.known_bad.processes:Unfiltered"
-ALSO_WRONG = "tests.known_bad.historic:UnfilteredReport"
+WRONG = "tests.known_bad.managers:UnfilteredReport"
+ALSO_WRONG = "mmcache_conformance.engines.reference:Unfiltered"
 
 
 def row(
@@ -112,10 +112,10 @@ class TestRunning:
     def test_what_a_target_prints_is_no_output(
         self, vectors: tuple[Vector, ...], capfd: pytest.CaptureFixture[str]
     ) -> None:
-        (only,) = run_matrix(["tests.known_bad.processes:Prints"], vectors)
+        (only,) = run_matrix(["tests.known_bad.misbehaving:Prints"], vectors)
         assert only.count()["pass"] > 0
         printed = capfd.readouterr()
-        assert (printed.out, "asked" in printed.err) == ("", True)
+        assert (printed.out, "allocating" in printed.err) == ("", True)
 
 
 class TestDefects:
@@ -233,7 +233,7 @@ class TestReleases:
         assert "0.9.2: not run: out of scope: " in result.output
         assert (
             "L1 unfiltered_report: first met in 0.27.1, "
-            "last in tests.known_bad.processes:Unfiltered, "
+            "last in tests.known_bad.managers:UnfilteredReport, "
             "but not in all between; no later one is without it"
         ) in result.output
         document = json.loads((tmp_path / "out" / "matrix.json").read_text())

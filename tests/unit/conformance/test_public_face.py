@@ -14,7 +14,7 @@ from mmcache_conformance import TargetError, exit_code, load_suite, open_target,
 def test_the_example_of_the_docstring() -> None:
     report = run_target(open_target("reference"), load_suite())
     assert exit_code([report]) == 0
-    wrong = run_target(open_target("tests.known_bad.processes:Unfiltered"), load_suite())
+    wrong = run_target(open_target("tests.known_bad.managers:UnfilteredReport"), load_suite())
     assert exit_code([wrong]) == 1
     with pytest.raises(TargetError):
         open_target("no_such:C").start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from mmcache_conformance.engines.clauses import judge
 from mmcache_conformance.engines.protocol import engine_case
 from mmcache_conformance.engines.random import random_run, random_workload
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
+from mmcache_conformance.verdicts.model import PassFailure
 from mmcache_conformance.verdicts.run import run_vector
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_vectors.engine import (
@@ -28,7 +31,7 @@ WRONG = [name for name in REFERENCE_VARIANTS if name not in RIGHT]
 
 
 @st.composite
-def workloads(draw):
+def workloads(draw: Any) -> EngineVector:
     """Requests that share few hashes, a small cache, few blocks; each could be served alone."""
     hashes = "ABC"[: draw(st.integers(1, 3))]
     sizes = {h: draw(st.integers(1, 5)) for h in hashes}
@@ -92,22 +95,24 @@ def workloads(draw):
     )
 
 
-def _broken(variant, vector):
+def _broken(variant: str, vector: EngineVector) -> list[tuple[int, str, str]]:
     target = ReferencePass(variant)
     verdict = run_vector(target, target.start(), vector)
     assert verdict.outcome != "error", verdict.reason
-    broken = verdict.failure.breaches if verdict.failure else ()
-    return [(b.pass_number, b.clause, b.says) for b in broken]
+    if verdict.failure is None:
+        return []
+    assert isinstance(verdict.failure, PassFailure)
+    return [(b.pass_number, b.clause, b.says) for b in verdict.failure.breaches]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(workloads(), st.sampled_from(RIGHT))
-def test_every_clause_holds_after_every_pass(vector, variant):
+def test_every_clause_holds_after_every_pass(vector: EngineVector, variant: str) -> None:
     assert _broken(variant, vector) == []
 
 
 @pytest.mark.parametrize("variant", RIGHT)
-def test_seeded_workloads(variant):
+def test_seeded_workloads(variant: str) -> None:
     target = ReferencePass(variant)
     target.start()
     tally = random_run(target, 3000)
@@ -130,14 +135,14 @@ FAILS_AT = {
 
 
 @pytest.mark.parametrize("variant", WRONG)
-def test_every_mistake_is_found(variant):
+def test_every_mistake_is_found(variant: str) -> None:
     seed, clauses = FAILS_AT[variant]
     vector = random_workload(seed)
     assert clauses <= {clause for _, clause, _ in _broken(variant, vector)}
     assert _broken("specified", vector) == []
 
 
-def test_comparing_schedules_sees_a_difference_and_only_then():
+def test_comparing_schedules_sees_a_difference_and_only_then() -> None:
     target, same, other = (ReferencePass(v) for v in ("specified", "specified", WRONG[0]))
     for engine in (target, same, other):
         engine.start()
@@ -145,14 +150,14 @@ def test_comparing_schedules_sees_a_difference_and_only_then():
     assert 99 in random_run(target, 500, first=95, like=other).differences
 
 
-def test_a_workload_is_a_function_of_its_seed():
+def test_a_workload_is_a_function_of_its_seed() -> None:
     assert random_workload(7) == random_workload(7)
     assert random_workload(7) != random_workload(8)
     records = list(_started().passes(engine_case(random_workload(7))))
     assert judge(random_workload(7), records) == ()
 
 
-def _started():
+def _started() -> Any:
     target = ReferencePass()
     target.start()
     return target

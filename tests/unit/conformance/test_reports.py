@@ -41,7 +41,7 @@ from mmcache_vectors.manager import Vector
 from tests.support.drivers import without
 
 HOSTILE = "</script><script>document.title='owned'</script>&\"'\x00\x1b[31m\ud800`````|*_"
-WRONG = "tests.known_bad.processes:Unfiltered"
+WRONG = "tests.known_bad.managers:UnfilteredReport"
 
 
 def report_on(spec: str, vectors: Sequence[Vector]) -> TargetReport:
@@ -203,7 +203,10 @@ class TestJunit:
         run = summarise([report_on(WRONG, vectors)], vectors)
         text = junit_xml(run, vectors).decode()
         assert text.count("<failure") == failing(vectors)
-        assert "reproduce: mmcache-conformance run tests.known_bad.processes:Unfiltered -k " in text
+        assert (
+            "reproduce: mmcache-conformance run tests.known_bad.managers:UnfilteredReport -k "
+            in text
+        )
 
 
 class TestMarkdown:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from mmcache_conformance.targets.python import PythonTarget
 from mmcache_conformance.verdicts.model import CallFailure, TargetReport, Verdict
 from mmcache_conformance.verdicts.run import exit_code, run_target, run_vector
 from mmcache_vectors.manager import Expect, Observed, Vector
+from tests.known_bad import managers
+from tests.support.plain_managers import Manager
 
 EVERYTHING = Implementation(
     "scripted", None, "python", dict.fromkeys(MANAGERS, (*CALLS, "allocate_again"))
@@ -71,7 +72,7 @@ class TestComparison:
     @pytest.mark.parametrize("got", [False, 1, "True", None, ("True",)])
     def test_a_boolean_is_a_boolean(self, got: object, sample: Vector) -> None:
         answers = _obedient(sample)
-        answers[3] = Answer(got)  # type: ignore[arg-type]
+        answers[3] = Answer(got)  # type: ignore[arg-type]  # wrong on purpose
         verdict = _judge(sample, answers)
         assert verdict.outcome == "fail"
         assert isinstance(verdict.failure, CallFailure)
@@ -83,7 +84,7 @@ class TestComparison:
     @pytest.mark.parametrize("got", [(), ("X",), ("X", "Y"), None, True, "Y"])
     def test_another_report(self, got: object, sample: Vector) -> None:
         answers = _obedient(sample)
-        answers[8] = Answer(got)  # type: ignore[arg-type]
+        answers[8] = Answer(got)  # type: ignore[arg-type]  # wrong on purpose
         assert _judge(sample, answers).outcome == "fail"
 
     @pytest.mark.parametrize("got", [None, False])
@@ -117,7 +118,7 @@ class TestComparison:
     )
     def test_each_observable(self, name: str, wrong: object, sample: Vector) -> None:
         answers = _obedient(sample)
-        answers[2] = Answer(None, Observed(**{name: wrong}))  # type: ignore[arg-type]
+        answers[2] = Answer(None, Observed(**{name: wrong}))  # type: ignore[arg-type]  # wrong on purpose
         failure = _judge(sample, answers).failure
         assert isinstance(failure, CallFailure)
         assert failure.step == 2
@@ -196,11 +197,11 @@ class TestHarness:
         )
 
 
-RIGHT = "conformance_engines:Attaches,conformance_engines:EncoderDecoder"
+RIGHT = "tests.support.plain_managers:Attaches,tests.support.plain_managers:EncoderDecoder"
 
 WRONG = {
-    "Unfiltered": "evicted-and-allocated-again",
-    "ReportsNothing": "evicted-and-allocated-again",
+    "UnfilteredReport": "evicted-and-allocated-again",
+    "NothingIsEverReported": "evicted-and-allocated-again",
     "ReportIsNotCleared": "evicted-and-allocated-again",
     "ReportIsAString": "evicted-and-allocated-again",
     "ReportIsNone": None,
@@ -208,10 +209,10 @@ WRONG = {
     "EvictsTheNewest": "evicted-and-allocated-again",
     "IgnoresPending": "admission",
     "IgnoresTheBudget": "admission",
-    "ReleasesAtTheFirst": "one-hash-twice",
-    "ResetKeepsReferences": "reset-while-referenced",
-    "CreditsAgain": "encoder-decoder-credit",
-    "TellsAtOnce": "encoder-decoder-notice",
+    "FirstOccurrenceRelease": "one-hash-twice",
+    "ResetKeepsWhatIsHeld": "reset-while-referenced",
+    "RepeatedCredit": "encoder-decoder-credit",
+    "SamePassNotice": "encoder-decoder-notice",
 }
 
 
@@ -227,9 +228,8 @@ class TestEngines:
 
     @pytest.mark.parametrize("name", WRONG)
     def test_each_wrong_one_fails(self, name: str, hand_made: dict[str, Vector]) -> None:
-        wrong = getattr(importlib.import_module("conformance_engines"), name)
-        spec = f"conformance_engines:{name}"
-        if not issubclass(wrong, importlib.import_module("conformance_engines").Manager):
+        spec = f"{managers.__name__}:{name}"
+        if getattr(managers, name) in managers.ENCODER_DECODERS:
             spec = f",{spec}"
         report = _run(spec, hand_made)
         expected = WRONG[name]
@@ -240,9 +240,9 @@ class TestEngines:
         assert exit_code([report]) == 1
 
     def test_skips_have_reasons(self, hand_made: dict[str, Vector]) -> None:
-        report = _run("conformance_engines:Hidden", hand_made)
+        report = _run("tests.known_bad.misbehaving:Hidden", hand_made)
         skipped = {v.id[:-9]: v.reason for v in report.verdicts if v.outcome == "skip"}
-        lacks = "which conformance_engines:Hidden does not have"
+        lacks = "which tests.known_bad.misbehaving:Hidden does not have"
         assert skipped == {
             "reset-while-referenced": f"needs reset, {lacks}",
             "allocated-while-resident": f"needs allocate_again, {lacks}",
@@ -255,14 +255,14 @@ class TestEngines:
     @pytest.mark.parametrize(
         ("name", "text"),
         [
-            ("Raises", "ValueError: [red]no room[/red] (conformance_engines.py, line "),
-            ("Exits", "SystemExit: 0 (conformance_engines.py, line "),
+            ("Raises", "ValueError: [red]no room[/red] (misbehaving.py, line "),
+            ("Exits", "SystemExit: 0 (misbehaving.py, line "),
         ],
     )
     def test_an_exception_is_a_failure_of_its_step(
         self, name: str, text: str, hand_made: dict[str, Vector]
     ) -> None:
-        report = _run(f"conformance_engines:{name}", hand_made)
+        report = _run(f"tests.known_bad.misbehaving:{name}", hand_made)
         failure = report.verdicts[0].failure
         assert isinstance(failure, CallFailure)
         assert failure.step == 0
@@ -272,7 +272,7 @@ class TestEngines:
     def test_cases_do_not_share_a_manager(
         self, start: Callable[..., PythonTarget], sample: Vector
     ) -> None:
-        target = start(importlib.import_module("conformance_engines").Manager)
+        target = start(Manager)
         assert target.run(case_of(sample)) == target.run(case_of(sample))
 
 

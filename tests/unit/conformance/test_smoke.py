@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmcache_conformance.cli import cli
-from mmcache_conformance.open import open_target
+from mmcache_conformance.targets.open import open_manager
 from mmcache_conformance.verdicts.model import Verdict
 from mmcache_conformance.verdicts.smoke import smoke, smoke_vectors
 from tests.support.drivers import MISBEHAVES
@@ -27,14 +27,14 @@ def test_a_fit_target() -> None:
 
 
 def test_three_that_pass_and_one_that_must_fail() -> None:
-    report, checks = smoke(open_target("reference"))
+    report, checks = smoke(open_manager("reference"))
     assert [v.outcome for v in report.verdicts] == ["pass", "pass", "pass", "fail"] * 2
     assert all(check.ok for check in checks)
     assert len({v.id for m in ("encoder_cache", "encoder_decoder") for v in smoke_vectors(m)}) == 8
 
 
 def test_an_engine_that_refuses_everything() -> None:
-    result = invoke("tests.known_bad.processes:RefusesEverything")
+    result = invoke("tests.known_bad.managers:RefusesEverything")
     assert result.exit_code == 1
     assert "FAIL  encoder_cache: an item that fits is admitted" in result.output
     wrong = "encoder_cache: an item within its budget is refused, which must be reported as failing"

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ from mmcache_conformance.exhaust.snapshots import NotPlain, snapshots_for
 scalars = st.one_of(st.integers(0, 3), st.sampled_from("ab"), st.none(), st.booleans())
 
 
-def containers(inside):
+def containers(inside: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.lists(inside, max_size=3),
         st.sets(scalars, max_size=3),
@@ -34,18 +34,18 @@ states = st.fixed_dictionaries({"one": values, "two": values})
 
 
 class Thing:
-    def __init__(self, **state):
+    def __init__(self, **state: Any) -> None:
         vars(self).update(state)
 
 
-def nothing(snapshot):
+def nothing(snapshot: object) -> NoReturn:
     raise AssertionError("a plain object is not observed")
 
 
 class Plain:
     """Told apart by which it is: a copy would not be it."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Plain()"
 
 
@@ -99,7 +99,7 @@ ONE = Point(1, [2])
      defaultdict(list, a=[1]), Counter("aab"), deque([1, 2], maxlen=2), {("a", 1): [[]]}],
     ids=repr,
 )  # fmt: skip
-def test_what_is_plain_is_copied_as_what_it_is(value):
+def test_what_is_plain_is_copied_as_what_it_is(value: Any) -> None:
     snapshots = snapshots_for(Thing(value=value))
     assert snapshots.plain
     copied = snapshots.copy({"value": value})["value"]
@@ -112,7 +112,7 @@ def test_what_is_plain_is_copied_as_what_it_is(value):
             assert getattr(copied, part) is not getattr(value, part)
 
 
-def test_what_is_one_stays_one_and_circles_end():
+def test_what_is_one_stays_one_and_circles_end() -> None:
     first = Node("a")
     first.next = Node("b", first)
     state = {"nodes": {"a": first, "b": first.next}, "head": first}
@@ -124,13 +124,13 @@ def test_what_is_one_stays_one_and_circles_end():
     assert snapshots.fingerprint(apart, nothing) != snapshots.fingerprint(state, nothing)
 
 
-def test_a_call_that_changes_what_is_not_compared_changes_the_state():
+def test_a_call_that_changes_what_is_not_compared_changes_the_state() -> None:
     snapshots = snapshots_for(Thing(value=Quiet(1, 2)))
     assert not snapshots.same({"value": Quiet(1, 2)}, {"value": Quiet(1, 3)})
 
 
 @given(states, states)
-def test_copies_are_equal_and_share_nothing_mutable(first, second):
+def test_copies_are_equal_and_share_nothing_mutable(first: Any, second: Any) -> None:
     snapshots = snapshots_for(Thing(**first))
     snapshots.learn(second)
     for state in (first, second):
@@ -141,7 +141,7 @@ def test_copies_are_equal_and_share_nothing_mutable(first, second):
         assert state == kept
 
 
-def ruin(value):
+def ruin(value: Any) -> None:
     """Change everything in it that can be changed."""
     if isinstance(value, dict):
         for inner in value.values():
@@ -157,7 +157,7 @@ def ruin(value):
 
 
 @given(states, states)
-def test_the_fingerprint_does_not_depend_on_what_was_seen_before(first, second):
+def test_the_fingerprint_does_not_depend_on_what_was_seen_before(first: Any, second: Any) -> None:
     unprepared, prepared = snapshots_for(Thing(**first)), snapshots_for(Thing(**second))
     assert unprepared.fingerprint(second, nothing) == prepared.fingerprint(second, nothing)
     copied = prepared.copy(second)
@@ -186,7 +186,7 @@ def test_the_fingerprint_does_not_depend_on_what_was_seen_before(first, second):
         ([ONE, ONE], [ONE, Point(1, [2])], False),
     ],
 )
-def test_what_counts_as_one_state(one, other, same):
+def test_what_counts_as_one_state(one: Any, other: object, same: bool) -> None:
     snapshots = snapshots_for(Thing(value=one))
     prints = [snapshots.fingerprint({"value": v}, nothing) for v in (one, other)]
     assert (prints[0] == prints[1]) is same
@@ -197,18 +197,18 @@ def test_what_counts_as_one_state(one, other, same):
     [object(), SimpleNamespace(), lambda: None, {"a": [object()]}, {Plain(): 1}, {Plain()}],
     ids=repr,
 )
-def test_anything_else_is_opaque(value):
+def test_anything_else_is_opaque(value: Any) -> None:
     assert not snapshots_for(Thing(value=value)).plain
 
 
-def test_slots_are_opaque():
+def test_slots_are_opaque() -> None:
     class Slotted:
         __slots__ = ("value",)
 
     assert not snapshots_for(Slotted()).plain
 
 
-def test_attributes_may_come_but_not_of_any_kind():
+def test_attributes_may_come_but_not_of_any_kind() -> None:
     snapshots = snapshots_for(Thing(value=1))
     snapshots.learn({"value": 1, "more": 2})
     with pytest.raises(NotPlain, match="a object in the state"):

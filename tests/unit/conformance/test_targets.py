@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mmcache_conformance.errors import TargetError, TargetNameError
 from mmcache_conformance.open import open_target
 from mmcache_conformance.targets.protocol import CALLS
+from tests.support import plain_managers
 
 
 @pytest.mark.parametrize(
@@ -38,9 +39,9 @@ def test_not_a_target(spec: str) -> None:
     ("spec", "reason"),
     [
         ("no_such_module:C", "ModuleNotFoundError"),
-        ("conformance_engines:Absent", "AttributeError"),
-        ("conformance_engines:not_a_class", "not a class"),
-        ("conformance_engines:CannotBeMade", r"RuntimeError: no GPU here"),
+        ("tests.known_bad.misbehaving:Absent", "AttributeError"),
+        ("tests.known_bad.misbehaving:not_a_class", "not a class"),
+        ("tests.known_bad.misbehaving:CannotBeMade", r"RuntimeError: no GPU here"),
         ("vllm:no/such/path", "no such file or directory"),
     ],
 )
@@ -58,7 +59,7 @@ def test_the_working_directory_is_importable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "engine_in_the_working_directory.py").write_text(
-        "class Outer:\n    from conformance_engines import Manager as Inner\n"
+        "class Outer:\n    from tests.support.plain_managers import Manager as Inner\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -67,7 +68,7 @@ def test_the_working_directory_is_importable(
 
 
 def test_capabilities_of_a_full_manager() -> None:
-    spec = "conformance_engines:Attaches,conformance_engines:EncoderDecoder"
+    spec = "tests.support.plain_managers:Attaches,tests.support.plain_managers:EncoderDecoder"
     implementation = open_target(spec).start()
     observables = ("num_free_slots", "num_freeable_slots", "cached", "freeable", "held")
     assert implementation.capabilities == {
@@ -77,7 +78,7 @@ def test_capabilities_of_a_full_manager() -> None:
 
 
 def test_capabilities_of_one_that_hides_its_state() -> None:
-    implementation = open_target("conformance_engines:Hidden").start()
+    implementation = open_target("tests.known_bad.misbehaving:Hidden").start()
     assert implementation.capabilities == {
         "encoder_cache": tuple(call for call in CALLS if call != "reset")
     }
@@ -85,7 +86,7 @@ def test_capabilities_of_one_that_hides_its_state() -> None:
 
 def test_only_the_reference_attaches_by_declaration() -> None:
     assert "allocate_again" in open_target("reference").start().capabilities["encoder_cache"]
-    other = open_target("conformance_engines:Manager").start()
+    other = open_target("tests.support.plain_managers:Manager").start()
     assert "allocate_again" not in other.capabilities["encoder_cache"]
 
 
@@ -93,16 +94,14 @@ def test_state_that_cannot_be_compared_is_a_failing_step() -> None:
     from mmcache_conformance.targets.protocol import Case
     from mmcache_vectors.manager import Allocate, Item, Parameters, Request
 
-    engines = importlib.import_module("conformance_engines")
-
-    class Turns(engines.Manager):  # type: ignore[name-defined, misc]
+    class Turns(plain_managers.Manager):
         turned = False
 
         def allocate(self, request: object, input_id: int) -> None:
             self.turned = True
 
         @property
-        def num_free_slots(self) -> object:
+        def num_free_slots(self) -> Any:
             return 1.5 if self.turned else 1
 
     from mmcache_conformance.targets.python import ManagerClasses, PythonTarget

@@ -13,14 +13,13 @@ from mmcache_conformance.open import open_target
 from mmcache_conformance.targets.protocol import CALLS
 from mmcache_conformance.targets.vllm.source import MANAGER_FILE, Source, find_source, load_classes
 
-ENGINES = Path(__file__).parents[2] / "known_bad" / "conformance_engines.py"
+MANAGERS = Path(__file__).parents[2] / "support" / "plain_managers.py"
 
 FILE = (
-    b"from vllm.v1.request import Request\n"
-    + ENGINES.read_bytes()
+    MANAGERS.read_bytes()
+    .replace(b"import Any\n", b"import Any\n\nfrom vllm.v1.request import Request\n")
     .replace(b"class Manager:", b"class EncoderCacheManager:")
     .replace(b"(Manager)", b"(EncoderCacheManager)")
-    .replace(b"not_a_class = Manager(1)", b"")
     + b"\n\nclass EncoderDecoderCacheManager(EncoderDecoder):\n    request_cached_ids = None\n"
 )
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from types import SimpleNamespace
-from typing import Literal, get_origin
+from typing import Any, Literal, get_origin
 
 import pytest
 
@@ -35,7 +35,7 @@ CALLS = {
 
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("call", CALLS)
-def test_parameters(cls, call):
+def test_parameters(cls: type[EncoderCacheManager], call: str) -> None:
     own, *parameters = inspect.signature(getattr(cls, call)).parameters.values()
     assert own.name == "self"
     assert tuple(p.name for p in parameters) == CALLS[call]
@@ -44,7 +44,7 @@ def test_parameters(cls, call):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_create_manager(cls):
+def test_create_manager(cls: type[EncoderCacheManager]) -> None:
     parameters = inspect.signature(cls.create_manager).parameters
     assert tuple(parameters) == ("cache_size", "vllm_config")
     assert {p.kind for p in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
@@ -54,7 +54,7 @@ def test_create_manager(cls):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_public_names_are_these_and_no_more(cls):
+def test_public_names_are_these_and_no_more(cls: type[EncoderCacheManager]) -> None:
     attributes = {"cache_size", "num_free_slots", "num_freeable_slots"}
     attributes |= {"cached", "freeable", "freed"}
     if cls is EncoderDecoderCacheManager:
@@ -63,16 +63,16 @@ def test_public_names_are_these_and_no_more(cls):
     assert public == attributes | set(CALLS) - {"__init__"} | {"create_manager"}
 
 
-def test_the_encoder_decoder_manager_is_an_encoder_cache_manager():
+def test_the_encoder_decoder_manager_is_an_encoder_cache_manager() -> None:
     assert issubclass(EncoderDecoderCacheManager, EncoderCacheManager)
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_what_is_read_of_a_request(cls):
+def test_what_is_read_of_a_request(cls: type[EncoderCacheManager]) -> None:
     """`request_id`, `mm_features[i].identifier` and `get_num_encoder_embeds(i)`, nothing more."""
 
     class Features:
-        def __getitem__(self, input_id):
+        def __getitem__(self, input_id: int) -> Any:
             return SimpleNamespace(identifier="AB"[input_id])
 
     class Request:
@@ -80,7 +80,7 @@ def test_what_is_read_of_a_request(cls):
         request_id = "r1"
         mm_features = Features()
 
-        def get_num_encoder_embeds(self, input_id):
+        def get_num_encoder_embeds(self, input_id: int) -> int:
             return 4
 
     manager, request = cls(10), Request()
@@ -95,7 +95,7 @@ def test_what_is_read_of_a_request(cls):
     assert manager.num_freeable_slots == 10
 
 
-def test_types_of_what_vllm_reads():
+def test_types_of_what_vllm_reads() -> None:
     manager = EncoderCacheManager(1)
     assert type(manager.get_freed_mm_hashes()) is list
     assert type(EncoderDecoderCacheManager(1).get_freed_mm_hashes()) is list
@@ -103,7 +103,7 @@ def test_types_of_what_vllm_reads():
     assert type(manager.cached) is dict
 
 
-def test_importing_it_imports_nothing_else_of_ours_and_no_dependency():
+def test_importing_it_imports_nothing_else_of_ours_and_no_dependency() -> None:
     script = "import sys; old = set(sys.modules); import mmcache; print(*set(sys.modules) - old)"
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=os.environ
@@ -112,7 +112,7 @@ def test_importing_it_imports_nothing_else_of_ours_and_no_dependency():
     assert foreign == {"mmcache"}
 
 
-def test_everything_exported_is_documented():
+def test_everything_exported_is_documented() -> None:
     for name in mmcache.__all__:
         thing = getattr(mmcache, name)
         if get_origin(thing) is Literal:

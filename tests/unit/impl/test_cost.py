@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from mmcache import EncoderCacheManager, EncoderDecoderCacheManager
 
-counted = Counter()
+counted: Counter[str] = Counter()
 
 
 class Text(str):
     __slots__ = ()
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         counted["text hashed"] += 1
         return str.__hash__(self)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         counted["text compared"] += 1
         return str.__eq__(self, other)
 
@@ -33,15 +36,15 @@ class Text(str):
 class Position(int):
     __slots__ = ()
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         counted["position hashed"] += 1
         return int.__hash__(self)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         counted["position compared"] += 1
         return int.__eq__(self, other)
 
-    def __lt__(self, other):
+    def __lt__(self, other: int) -> bool:
         counted["position ordered"] += 1
         return int.__lt__(self, other)
 
@@ -52,37 +55,38 @@ class Item:
 
 
 class Request:
-    def __init__(self, name, hashes):
+    def __init__(self, name: str, hashes: Sequence[str]) -> None:
         self.request_id = Text(name)
         self.mm_features = [Item(Text(h)) for h in hashes]
 
-    def get_num_encoder_embeds(self, input_id):
+    def get_num_encoder_embeds(self, input_id: int) -> int:
         return 1
 
 
-class NeverGoneThrough:
-    """For a table whose length is what must not matter."""
+def _refuse(self: object, *_: object) -> Any:
+    raise AssertionError("a table of all cached hashes was gone through")
 
-    def _refuse(self, *_):
-        raise AssertionError("a table of all cached hashes was gone through")
+
+class Dict(dict[str, Any]):
+    """A table whose length is what must not matter."""
 
     __iter__ = __reversed__ = keys = values = items = copy = _refuse
 
 
-class Dict(NeverGoneThrough, dict):
-    pass
+class Ordered(OrderedDict[str, Any]):
+    """Likewise, and its oldest entry may be taken."""
 
+    __iter__ = __reversed__ = keys = values = items = copy = _refuse
 
-class Ordered(NeverGoneThrough, OrderedDict):
-    def popitem(self, last=True):
+    def popitem(self, last: bool = True) -> tuple[str, Any]:
         return OrderedDict.popitem(self, last)
 
 
-def cost(call, *arguments):
+def cost(call: Callable[..., object], *arguments: Any) -> dict[str, int]:
     """What the call costs, as counts."""
     counted.clear()
 
-    def trace(frame, event, _):
+    def trace(frame: FrameType, event: str, _: object) -> Any:
         frame.f_trace_opcodes = True
         counted["instructions"] += event == "opcode"
         return trace
@@ -96,7 +100,7 @@ def cost(call, *arguments):
     return dict(counted)
 
 
-def filled(cls, n, at_work=0):
+def filled(cls: type[EncoderCacheManager], n: int, at_work: int = 0) -> Any:
     """`n` freeable hashes, and `at_work` requests that hold one more each; no room is left."""
     manager = cls(n + at_work)
     for k in range(n + at_work):
@@ -111,8 +115,8 @@ LENGTHS = (10, 1000)
 
 
 @pytest.mark.parametrize("cls", [EncoderCacheManager, EncoderDecoderCacheManager])
-def test_no_call_costs_more_with_more_cached(cls):
-    def costs(n):
+def test_no_call_costs_more_with_more_cached(cls: type[EncoderCacheManager]) -> None:
+    def costs(n: int) -> dict[str, dict[str, int]]:
         manager = filled(cls, n, at_work=n)
         if cls is EncoderCacheManager:
             manager.cached = Dict(manager.cached)
@@ -143,8 +147,10 @@ def test_no_call_costs_more_with_more_cached(cls):
 
 @pytest.mark.parametrize("cls", [EncoderCacheManager, EncoderDecoderCacheManager])
 @pytest.mark.parametrize("same", [False, True], ids=["distinct", "repeated"])
-def test_no_call_for_one_item_costs_more_with_more_items(cls, same):
-    def costs(n):
+def test_no_call_for_one_item_costs_more_with_more_items(
+    cls: type[EncoderCacheManager], same: bool
+) -> None:
+    def costs(n: int) -> dict[str, dict[str, int]]:
         manager = cls(2 * n)
         request = Request("r", ["same" if same else f"h {k}" for k in range(n)])
         for k in range(n - 1):
@@ -165,8 +171,8 @@ def test_no_call_for_one_item_costs_more_with_more_items(cls, same):
 
 @pytest.mark.parametrize("cls", [EncoderCacheManager, EncoderDecoderCacheManager])
 @pytest.mark.parametrize("same", [False, True], ids=["distinct", "repeated"])
-def test_free_is_linear_in_the_items_held(cls, same):
-    def of_one_item(n):
+def test_free_is_linear_in_the_items_held(cls: type[EncoderCacheManager], same: bool) -> None:
+    def of_one_item(n: int) -> dict[str, float]:
         manager = cls(2 * n)
         request = Request("r", ["same" if same else f"h {k}" for k in range(n)])
         for k in range(n):
@@ -180,15 +186,15 @@ def test_free_is_linear_in_the_items_held(cls, same):
     assert all(many[what] <= few[what] for what in many)
 
 
-def test_free_sorts_only_what_was_not_taken_in_ascending_order():
-    def ordered(n, taken):
+def test_free_sorts_only_what_was_not_taken_in_ascending_order() -> None:
+    def ordered(n: int, taken: Callable[[int], Iterable[int]]) -> int:
         manager = EncoderCacheManager(n)
         request = Request("r", [f"h {k}" for k in range(n)])
         for k in taken(n):
             manager.allocate(request, Position(k))
         return cost(manager.free, request).get("position ordered", 0)
 
-    def hits_before_misses(n):
+    def hits_before_misses(n: int) -> list[int]:
         """In each window of four, as vLLM's scheduler takes them."""
         return [start + k for start in range(0, n, 4) for k in (1, 3, 0, 2)]
 
@@ -197,7 +203,7 @@ def test_free_sorts_only_what_was_not_taken_in_ascending_order():
     assert 0 < ordered(1000, hits_before_misses) <= 1000 * 10
 
 
-def test_held_positions_are_sorted_once_and_not_on_every_look():
+def test_held_positions_are_sorted_once_and_not_on_every_look() -> None:
     manager = EncoderCacheManager(100)
     request = Request("r", [f"h {k}" for k in range(100)])
     for k in reversed(range(100)):
@@ -207,8 +213,8 @@ def test_held_positions_are_sorted_once_and_not_on_every_look():
     assert "position ordered" not in cost(manager.free, request)
 
 
-def test_eviction_and_report_are_linear_in_what_is_evicted():
-    def of_one_hash(n):
+def test_eviction_and_report_are_linear_in_what_is_evicted() -> None:
+    def of_one_hash(n: int) -> dict[tuple[str, str], float]:
         manager = filled(EncoderCacheManager, n)
         wanted = Request("r", ["new"])
         admission = cost(manager.can_allocate, wanted, Position(0), 1, n - 1)
@@ -225,13 +231,13 @@ def test_eviction_and_report_are_linear_in_what_is_evicted():
 
 
 class ScansTheCached(EncoderCacheManager):
-    def free_encoder_input(self, request, input_id):
+    def free_encoder_input(self, request: Any, input_id: int) -> None:
         super().free_encoder_input(request, input_id)
         sum(1 for references in self.cached.values() if not references)
 
 
 class ScansInC(EncoderCacheManager):
-    def free_encoder_input(self, request, input_id):
+    def free_encoder_input(self, request: Any, input_id: int) -> None:
         super().free_encoder_input(request, input_id)
         list(self.freeable).index(request.mm_features[input_id].identifier)
 
@@ -239,8 +245,8 @@ class ScansInC(EncoderCacheManager):
 @pytest.mark.parametrize(
     ("cls", "what"), [(ScansTheCached, "instructions"), (ScansInC, "text compared")]
 )
-def test_the_meter_notices_a_scan(cls, what):
-    def release(n):
+def test_the_meter_notices_a_scan(cls: type[EncoderCacheManager], what: str) -> None:
+    def release(n: int) -> int:
         manager, request = filled(cls, n), Request("hit", ["old 0"])
         manager.check_and_update_cache(request, Position(0))
         return cost(manager.free_encoder_input, request, Position(0))[what]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,7 +14,7 @@ import mmcache
 PAGE = Path(__file__).parents[3] / "docs" / "differences.md"
 
 
-def vllm_module():
+def vllm_module() -> ModuleType | None:
     """vLLM's module where vLLM is installed in the release that the page is about."""
     try:
         if import_module("vllm.version").__version__ == "0.33.0":
@@ -23,7 +24,7 @@ def vllm_module():
     return None
 
 
-def test_the_sessions_of_the_page():
+def test_the_sessions_of_the_page() -> None:
     vllm = vllm_module()
     page = doctest.DocTestParser().get_doctest(
         PAGE.read_text("utf-8"), {"mmcache": mmcache, "vllm": vllm}, PAGE.name, str(PAGE), 0

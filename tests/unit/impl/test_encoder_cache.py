@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mmcache import EncoderCacheManager
+from tests.support.requests import request_of
 
 ANY_BUDGET = 10**9
 
@@ -26,17 +27,20 @@ def manager() -> EncoderCacheManager:
     return EncoderCacheManager(10)
 
 
-def test_a_new_ledger_is_empty(manager):
+def test_a_new_ledger_is_empty(manager: EncoderCacheManager) -> None:
     assert manager.cache_size == manager.num_free_slots == manager.num_freeable_slots == 10
     assert manager.cached == {}
     assert manager.freeable == {}
     assert manager.freed == []
     assert manager.get_freed_mm_hashes() == []
-    assert manager.get_manager_metadata() is None
+    answer: object = getattr(manager, "get_manager_metadata")()  # noqa: B009  # typed as no answer
+    assert answer is None
 
 
 class TestL1ReportDisjointFromCached:
-    def test_evicted_and_allocated_again_in_one_pass_is_not_reported(self, manager, request_of):
+    def test_evicted_and_allocated_again_in_one_pass_is_not_reported(
+        self, manager: EncoderCacheManager
+    ) -> None:
         old = request_of("r1", "A4", "B4")
         assert admit(manager, old, 0)
         assert admit(manager, old, 1)
@@ -50,7 +54,7 @@ class TestL1ReportDisjointFromCached:
 
 
 class TestL2ReportCompleteAndCleared:
-    def test_reports_in_order_of_eviction_and_only_once(self, manager, request_of):
+    def test_reports_in_order_of_eviction_and_only_once(self, manager: EncoderCacheManager) -> None:
         old = request_of("r1", "A3", "B3", "C4")
         for i in range(3):
             assert admit(manager, old, i)
@@ -60,7 +64,7 @@ class TestL2ReportCompleteAndCleared:
         assert manager.get_freed_mm_hashes() == ["B", "C", "A"]
         assert manager.get_freed_mm_hashes() == []
 
-    def test_a_hash_evicted_twice_is_reported_once(self, manager, request_of):
+    def test_a_hash_evicted_twice_is_reported_once(self, manager: EncoderCacheManager) -> None:
         for name in ("r1", "r2"):
             for item in ("A9", "B9"):
                 request = request_of(name, item)
@@ -69,7 +73,7 @@ class TestL2ReportCompleteAndCleared:
         assert manager.freed == ["A", "B", "A"]
         assert manager.get_freed_mm_hashes() == ["A"]
 
-    def test_the_report_belongs_to_the_caller(self, manager, request_of):
+    def test_the_report_belongs_to_the_caller(self, manager: EncoderCacheManager) -> None:
         for item in ("A9", "B9"):
             request = request_of("r1", item)
             assert admit(manager, request, 0)
@@ -80,7 +84,9 @@ class TestL2ReportCompleteAndCleared:
 
 
 class TestL3FreeSlotsConserved:
-    def test_an_item_is_charged_once_however_often_it_is_used(self, manager, request_of):
+    def test_an_item_is_charged_once_however_often_it_is_used(
+        self, manager: EncoderCacheManager
+    ) -> None:
         twice = request_of("r1", "A6", "A6")
         manager.allocate(twice, 0)
         manager.allocate(twice, 1)
@@ -89,7 +95,7 @@ class TestL3FreeSlotsConserved:
         assert manager.num_freeable_slots == 4
         assert manager.cached == {"A": {"r1", "r2"}}
 
-    def test_room_is_charged_until_the_eviction(self, manager, request_of):
+    def test_room_is_charged_until_the_eviction(self, manager: EncoderCacheManager) -> None:
         request = request_of("r1", "A6")
         assert admit(manager, request, 0)
         manager.free(request)
@@ -99,7 +105,7 @@ class TestL3FreeSlotsConserved:
 
 
 class TestL4FreeableSlotsConserved:
-    def test_freeable_slots_follow_references(self, manager, request_of):
+    def test_freeable_slots_follow_references(self, manager: EncoderCacheManager) -> None:
         request, other = request_of("r1", "A6"), request_of("r2", "A6")
         assert admit(manager, request, 0)
         assert manager.num_freeable_slots == 4
@@ -110,7 +116,7 @@ class TestL4FreeableSlotsConserved:
 
 
 class TestL5FreeableIffUnreferenced:
-    def test_freeable_after_the_last_of_the_requests(self, manager, request_of):
+    def test_freeable_after_the_last_of_the_requests(self, manager: EncoderCacheManager) -> None:
         first, second = request_of("r1", "A4"), request_of("r2", "A4")
         assert admit(manager, first, 0)
         assert admit(manager, second, 0)
@@ -122,7 +128,9 @@ class TestL5FreeableIffUnreferenced:
         assert manager.freeable == {"A": 4}
 
     @pytest.mark.parametrize("call", ["check_and_update_cache", "allocate"])
-    def test_a_new_reference_takes_it_out_of_the_freeable(self, manager, request_of, call):
+    def test_a_new_reference_takes_it_out_of_the_freeable(
+        self, manager: EncoderCacheManager, call: str
+    ) -> None:
         first = request_of("r1", "A4")
         assert admit(manager, first, 0)
         manager.free(first)
@@ -137,7 +145,9 @@ class TestL6EvictionIsOldestFirstAndMinimal:
         ("wanted", "evicted"),
         [("E1", []), ("E2", ["B"]), ("E3", ["B"]), ("E4", ["B", "C"]), ("E9", ["B", "C", "A"])],
     )
-    def test_evicts_no_more_than_it_must(self, manager, request_of, wanted, evicted):
+    def test_evicts_no_more_than_it_must(
+        self, manager: EncoderCacheManager, wanted: str, evicted: list[str]
+    ) -> None:
         old = request_of("r1", "A4", "B2", "C3")
         for i in range(3):
             assert admit(manager, old, i)
@@ -146,7 +156,7 @@ class TestL6EvictionIsOldestFirstAndMinimal:
         assert manager.can_allocate(request_of("r2", wanted), 0, ANY_BUDGET, 0)
         assert manager.freed == evicted
 
-    def test_a_hit_makes_a_hash_young_again(self, manager, request_of):
+    def test_a_hit_makes_a_hash_young_again(self, manager: EncoderCacheManager) -> None:
         old = request_of("r1", "A4", "B4")
         assert admit(manager, old, 0)
         assert admit(manager, old, 1)
@@ -156,7 +166,7 @@ class TestL6EvictionIsOldestFirstAndMinimal:
         manager.free(again)
         assert list(manager.freeable) == ["B", "A"]
 
-    def test_an_item_without_embeddings_needs_no_eviction(self, request_of):
+    def test_an_item_without_embeddings_needs_no_eviction(self) -> None:
         manager = EncoderCacheManager(0)
         assert admit(manager, request_of("r1", "A0"), 0)
         assert manager.cached == {"A": {"r1"}}
@@ -174,11 +184,13 @@ class TestL7AdmissionIsExact:
             ("B0", -1, 0, False),
         ],
     )
-    def test_budget_and_room(self, manager, request_of, item, budget, pending, admitted):
+    def test_budget_and_room(
+        self, manager: EncoderCacheManager, item: str, budget: int, pending: int, admitted: bool
+    ) -> None:
         assert admit(manager, request_of("r1", "A4"), 0)
         assert manager.can_allocate(request_of("r2", item), 0, budget, pending) is admitted
 
-    def test_a_refusal_evicts_nothing(self, manager, request_of):
+    def test_a_refusal_evicts_nothing(self, manager: EncoderCacheManager) -> None:
         kept, old = request_of("r1", "A4"), request_of("r2", "B5")
         assert admit(manager, kept, 0)
         assert admit(manager, old, 0)
@@ -189,7 +201,7 @@ class TestL7AdmissionIsExact:
 
 
 class TestL8ReferenceUntilLastOccurrence:
-    def test_released_one_by_one(self, manager, request_of):
+    def test_released_one_by_one(self, manager: EncoderCacheManager) -> None:
         request = request_of("r1", "A4", "A4", "A4")
         for i in range(3):
             assert admit(manager, request, i)
@@ -200,14 +212,18 @@ class TestL8ReferenceUntilLastOccurrence:
         assert manager.freeable == {"A": 4}
 
     @pytest.mark.parametrize("taken", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
-    def test_released_together_they_age_by_their_last_position(self, manager, request_of, taken):
+    def test_released_together_they_age_by_their_last_position(
+        self, manager: EncoderCacheManager, taken: tuple[int, ...]
+    ) -> None:
         request = request_of("r1", "A4", "B4", "A4")
         for i in taken:
             assert admit(manager, request, i)
         manager.free(request)
         assert list(manager.freeable) == ["B", "A"]
 
-    def test_positions_age_by_number_and_not_by_the_order_of_a_set(self, manager, request_of):
+    def test_positions_age_by_number_and_not_by_the_order_of_a_set(
+        self, manager: EncoderCacheManager
+    ) -> None:
         request = request_of("r1", "A0", "B1", *["C0"] * 6, "I1")
         for i in (8, 1):
             assert admit(manager, request, i)
@@ -217,7 +233,7 @@ class TestL8ReferenceUntilLastOccurrence:
 
 
 class TestL9ReleaseIsIdempotent:
-    def test_a_second_release_changes_nothing(self, manager, request_of):
+    def test_a_second_release_changes_nothing(self, manager: EncoderCacheManager) -> None:
         request, other = request_of("r1", "A4", "B2"), request_of("r2", "A4")
         for r, i in ((request, 0), (request, 1), (other, 0)):
             assert admit(manager, r, i)
@@ -229,20 +245,24 @@ class TestL9ReleaseIsIdempotent:
             assert manager.cached == {"A": {"r2"}, "B": set()}
             assert (manager.num_free_slots, manager.num_freeable_slots) == (4, 6)
 
-    def test_a_position_that_was_never_taken_releases_nothing(self, manager, request_of):
+    def test_a_position_that_was_never_taken_releases_nothing(
+        self, manager: EncoderCacheManager
+    ) -> None:
         request = request_of("r1", "A4", "A4")
         assert admit(manager, request, 0)
         manager.free_encoder_input(request, 1)
         assert manager.cached == {"A": {"r1"}}
 
-    def test_a_repeated_hit_is_one_reference(self, manager, request_of):
+    def test_a_repeated_hit_is_one_reference(self, manager: EncoderCacheManager) -> None:
         request = request_of("r1", "A4")
         for _ in range(3):
             assert admit(manager, request, 0)
         manager.free_encoder_input(request, 0)
         assert manager.freeable == {"A": 4}
 
-    def test_nothing_is_remembered_of_requests_that_hold_nothing(self, manager, request_of):
+    def test_nothing_is_remembered_of_requests_that_hold_nothing(
+        self, manager: EncoderCacheManager
+    ) -> None:
         for k in range(3):
             request = request_of(f"r{k}", "A2", "A2", "B1")
             for i in (2, 0, 1):
@@ -257,7 +277,7 @@ class TestL9ReleaseIsIdempotent:
 
 
 class TestL10ResetIsInitial:
-    def test_reset_and_late_releases(self, manager, request_of):
+    def test_reset_and_late_releases(self, manager: EncoderCacheManager) -> None:
         request, old = request_of("r1", "A4", "A4"), request_of("r2", "B4")
         for r, i in ((request, 1), (request, 0), (old, 0)):
             assert admit(manager, r, i)
@@ -272,19 +292,21 @@ class TestL10ResetIsInitial:
 
 
 class TestL11HitIsExact:
-    def test_a_miss_changes_nothing(self, manager, request_of):
+    def test_a_miss_changes_nothing(self, manager: EncoderCacheManager) -> None:
         request = request_of("r1", "A4")
         assert manager.check_and_update_cache(request, 0) is False
         assert vars(manager) == vars(EncoderCacheManager(10))
 
-    def test_a_hit_holds_the_position(self, manager, request_of):
+    def test_a_hit_holds_the_position(self, manager: EncoderCacheManager) -> None:
         assert admit(manager, request_of("r1", "A4"), 0)
         other = request_of("r2", "B1", "A4")
         assert manager.check_and_update_cache(other, 1) is True
         assert manager.cached == {"A": {"r1", "r2"}}
         assert manager.get_cached_input_ids(other) == {1}
 
-    def test_a_hit_goes_by_the_hash_and_the_size_is_there_to_compare(self, manager, request_of):
+    def test_a_hit_goes_by_the_hash_and_the_size_is_there_to_compare(
+        self, manager: EncoderCacheManager
+    ) -> None:
         assert admit(manager, request_of("r1", "A4"), 0)
         other = request_of("r2", "A7")
         assert manager.get_cached_num_encoder_embeds(other, 0) == 4
@@ -294,7 +316,7 @@ class TestL11HitIsExact:
         assert manager.num_free_slots == 6
 
 
-def test_held_positions_are_a_set_in_ascending_order(manager, request_of):
+def test_held_positions_are_a_set_in_ascending_order(manager: EncoderCacheManager) -> None:
     request = request_of("r1", "A1", "B1", "C1", "D1")
     assert manager.get_cached_input_ids(request) == set()
     for i in (3, 0, 2):

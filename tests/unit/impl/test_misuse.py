@@ -19,12 +19,13 @@ from mmcache import (
     NoRoomError,
     SizeChangedError,
 )
+from tests.support.requests import request_of
 
 BOTH = [EncoderCacheManager, EncoderDecoderCacheManager]
 
 
 @pytest.fixture
-def manager(request_of) -> EncoderCacheManager:
+def manager() -> EncoderCacheManager:
     """Of 10 embeddings: A4 referenced, B3 freeable, C9 evicted and not reported yet."""
     manager = EncoderCacheManager(10)
     for request, end in (("C9", True), ("A4", False), ("B3", True)):
@@ -39,14 +40,14 @@ def manager(request_of) -> EncoderCacheManager:
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_negative_capacity(cls):
+def test_negative_capacity(cls: type[EncoderCacheManager]) -> None:
     with pytest.raises(NegativeSizeError, match=r"cache_size is -1: give .* 0 or more"):
         cls(-1)
 
 
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("call", ["allocate", "can_allocate"])
-def test_negative_size(cls, call, request_of):
+def test_negative_size(cls: type[EncoderCacheManager], call: str) -> None:
     manager = cls(10)
     before = deepcopy(vars(manager))
     arguments = (10, 0) if call == "can_allocate" else ()
@@ -56,7 +57,7 @@ def test_negative_size(cls, call, request_of):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_negative_pending(cls, request_of):
+def test_negative_pending(cls: type[EncoderCacheManager]) -> None:
     manager = cls(10)
     before = deepcopy(vars(manager))
     with pytest.raises(NegativeSizeError, match="num_embeds_to_schedule is -1"):
@@ -65,7 +66,7 @@ def test_negative_pending(cls, request_of):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_no_room(cls, request_of):
+def test_no_room(cls: type[EncoderCacheManager]) -> None:
     manager = cls(10)
     manager.allocate(request_of("r1", "A4"), 0)
     before = deepcopy(vars(manager))
@@ -74,7 +75,7 @@ def test_no_room(cls, request_of):
     assert vars(manager) == before
 
 
-def test_room_that_an_eviction_would_make_is_not_there_yet(manager, request_of):
+def test_room_that_an_eviction_would_make_is_not_there_yet(manager: EncoderCacheManager) -> None:
     before = deepcopy(vars(manager))
     with pytest.raises(NoRoomError):
         manager.allocate(request_of("r1", "D6"), 0)
@@ -85,14 +86,14 @@ def test_room_that_an_eviction_would_make_is_not_there_yet(manager, request_of):
 
 
 @pytest.mark.parametrize("item", ["A3", "A5", "B4", "B-3"])
-def test_size_changed(manager, request_of, item):
+def test_size_changed(manager: EncoderCacheManager, item: str) -> None:
     before = deepcopy(vars(manager))
     with pytest.raises(SizeChangedError, match=r"is cached with [43]: one hash .* one content"):
         manager.allocate(request_of("r1", item), 0)
     assert vars(manager) == before
 
 
-def test_a_new_size_is_fine_once_the_hash_is_gone(manager, request_of):
+def test_a_new_size_is_fine_once_the_hash_is_gone(manager: EncoderCacheManager) -> None:
     manager.allocate(request_of("r1", "C2"), 0)
     assert manager.get_cached_num_encoder_embeds(request_of("r1", "C9"), 0) == 2
     assert manager.num_free_slots == 1
@@ -100,7 +101,7 @@ def test_a_new_size_is_fine_once_the_hash_is_gone(manager, request_of):
 
 @pytest.mark.parametrize("call", ["check_and_update_cache", "allocate"])
 @pytest.mark.parametrize("now", ["A4", "D1"])
-def test_input_changed(manager, request_of, call, now):
+def test_input_changed(manager: EncoderCacheManager, call: str, now: str) -> None:
     assert manager.check_and_update_cache(request_of("r1", "B3"), 0)
     before = deepcopy(vars(manager))
     changed = request_of("r1", now)
@@ -113,14 +114,14 @@ def test_input_changed(manager, request_of, call, now):
 
 
 @pytest.mark.parametrize("release", ["free", "free_encoder_input"])
-def test_a_release_gives_back_what_was_taken(manager, request_of, release):
+def test_a_release_gives_back_what_was_taken(manager: EncoderCacheManager, release: str) -> None:
     assert manager.check_and_update_cache(request_of("r1", "B3"), 0)
     changed = request_of("r1", "A4")
     getattr(manager, release)(changed, *([0] if release == "free_encoder_input" else []))
     assert manager.cached == {"A": {"holds A4"}, "B": set()}
 
 
-def test_already_allocated(request_of):
+def test_already_allocated() -> None:
     manager = EncoderDecoderCacheManager(10)
     request = request_of("r1", "A4")
     manager.allocate(request, 0)
@@ -130,7 +131,7 @@ def test_already_allocated(request_of):
     assert vars(manager) == before
 
 
-def test_what_the_request_raises_passes_through(manager, request_of):
+def test_what_the_request_raises_passes_through(manager: EncoderCacheManager) -> None:
     before = deepcopy(vars(manager))
     request = request_of("r1", "A4")
     for call, arguments in (
@@ -144,7 +145,7 @@ def test_what_the_request_raises_passes_through(manager, request_of):
     assert vars(manager) == before
 
 
-def test_one_base_that_is_a_value_error():
+def test_one_base_that_is_a_value_error() -> None:
     named = {
         AlreadyAllocatedError,
         InputChangedError,
@@ -157,14 +158,14 @@ def test_one_base_that_is_a_value_error():
     assert issubclass(LedgerError, ValueError)
 
 
-def test_errors_cross_a_process_boundary(request_of):
+def test_errors_cross_a_process_boundary() -> None:
     with pytest.raises(NoRoomError) as caught:
         EncoderCacheManager(1).allocate(request_of("r1", "A4"), 0)
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (type(copy), str(copy)) == (NoRoomError, str(caught.value))
 
 
-def test_checks_survive_optimisation():
+def test_checks_survive_optimisation() -> None:
     """Under `python -O` an assert would be gone."""
     script = """
 from types import SimpleNamespace

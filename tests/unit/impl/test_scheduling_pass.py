@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mmcache import EngineItem, EngineParameters, EngineRequest, SchedulingPass
 from mmcache.engine.kv_blocks import KvBlocks
 
 
-def engine(**changes):
+def engine(**changes: Any) -> SchedulingPass:
     plain = {
         "cache_size": 8,
         "encoder_budget": 64,
@@ -20,18 +22,19 @@ def engine(**changes):
     return SchedulingPass(EngineParameters(**{**plain, **changes}))
 
 
-def request(name, *items, text=1, **more):
+def request(name: str, *items: tuple[str, int, int], text: int = 1, **more: Any) -> EngineRequest:
     placed = tuple(EngineItem(h, position, size) for h, position, size in items)
     tokens = text + sum(size for _, _, size in items)
     return EngineRequest(name, placed, tokens, **more)
 
 
-def turn(scheduler):
+def turn(scheduler: SchedulingPass) -> Any:
     output = scheduler.schedule()
     return output, scheduler.update(output)
 
 
-def test_one_request_from_arrival_to_end():
+def test_one_request_from_arrival_to_end() -> None:
+    """S1, S3, S5."""
     scheduler = engine()
     scheduler.add(request("r", ("A", 0, 4), max_tokens=2))
     output, finished = turn(scheduler)
@@ -47,7 +50,8 @@ def test_one_request_from_arrival_to_end():
     assert scheduler.running == scheduler.waiting == ()
 
 
-def test_a_prompt_stops_before_an_item_that_has_no_room():
+def test_a_prompt_stops_before_an_item_that_has_no_room() -> None:
+    """S1."""
     scheduler = engine(cache_size=4)
     scheduler.add(request("r", ("A", 0, 4), ("B", 6, 4), text=3))
     assert turn(scheduler)[0].num_scheduled_tokens == {"r": 6}
@@ -56,7 +60,8 @@ def test_a_prompt_stops_before_an_item_that_has_no_room():
     assert output.free_encoder_mm_hashes == ("A",)
 
 
-def test_a_repeated_item_is_encoded_once():
+def test_a_repeated_item_is_encoded_once() -> None:
+    """S2, L3."""
     scheduler = engine()
     scheduler.add(request("r", ("A", 0, 4), ("A", 4, 4)))
     output, _ = turn(scheduler)
@@ -64,7 +69,7 @@ def test_a_repeated_item_is_encoded_once():
     assert output.gathered_inputs == {"r": (0, 1)}
 
 
-def test_the_encoder_budget_of_a_pass_is_shared():
+def test_the_encoder_budget_of_a_pass_is_shared() -> None:
     scheduler = engine(encoder_budget=4)
     scheduler.add(request("r", ("A", 0, 4)))
     scheduler.add(request("s", ("B", 2, 4), text=3))
@@ -72,7 +77,7 @@ def test_the_encoder_budget_of_a_pass_is_shared():
     assert turn(scheduler)[0].scheduled_encoder_inputs == {"s": (0,)}
 
 
-def test_fcfs_preempts_the_last_priority_the_least_urgent():
+def test_fcfs_preempts_the_last_priority_the_least_urgent() -> None:
     for policy, victim in (("fcfs", "s"), ("priority", "r")):
         scheduler = engine(num_blocks=3, policy=policy)
         scheduler.add(request("r", text=4, max_tokens=9, priority=5))
@@ -84,7 +89,7 @@ def test_fcfs_preempts_the_last_priority_the_least_urgent():
         assert victim in scheduler.waiting
 
 
-def test_a_prefix_is_found_again_and_one_token_is_left_to_compute():
+def test_a_prefix_is_found_again_and_one_token_is_left_to_compute() -> None:
     scheduler = engine(prefix_caching=True)
     scheduler.add(request("r", ("A", 4, 4), text=4))
     turn(scheduler)
@@ -93,18 +98,19 @@ def test_a_prefix_is_found_again_and_one_token_is_left_to_compute():
     assert output.num_scheduled_tokens == {"s": 4}
 
 
-def test_an_id_that_is_here_already():
+def test_an_id_that_is_here_already() -> None:
     scheduler = engine()
     scheduler.add(request("r"))
     with pytest.raises(ValueError, match="is here already"):
         scheduler.add(request("r"))
 
 
-def test_aborting_who_is_not_here_changes_nothing():
+def test_aborting_who_is_not_here_changes_nothing() -> None:
     engine().abort("nobody")
 
 
-def test_an_aborted_request_leaves_no_reference():
+def test_an_aborted_request_leaves_no_reference() -> None:
+    """S5."""
     scheduler = engine(chunk_size=2)
     scheduler.add(request("r", ("A", 0, 4)))
     turn(scheduler)
@@ -114,7 +120,7 @@ def test_an_aborted_request_leaves_no_reference():
     assert scheduler.schedule().finished == ("r",)
 
 
-def test_blocks_of_a_cancelled_pass_are_never_found():
+def test_blocks_of_a_cancelled_pass_are_never_found() -> None:
     blocks = KvBlocks(4, 4, prefix_caching=True)
     tokens = list(range(9))
     assert blocks.admit("r", tokens, 9, must_fit=9)
@@ -128,7 +134,7 @@ def test_blocks_of_a_cancelled_pass_are_never_found():
     assert blocks.prefix(tokens) == 0
 
 
-def test_blocks_are_given_whole_or_not_at_all():
+def test_blocks_are_given_whole_or_not_at_all() -> None:
     blocks = KvBlocks(3, 4, prefix_caching=False)
     assert blocks.admit("r", [0] * 8, 4, must_fit=8)
     assert not blocks.admit("s", [0] * 12, 4, must_fit=12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from mmcache import (
 BOTH = [EncoderCacheManager, TwoPhaseEncoderCacheManager]
 
 
-def request(name, *hashes):
+def request(name: str, *hashes: str) -> Any:
     items = tuple(EngineItem(h, 4 * k, 4) for k, h in enumerate(hashes))
     return EngineRequest(name, items, 4 * len(items))
 
@@ -25,18 +26,19 @@ def request(name, *hashes):
 R, S, Q = request("r", "A"), request("s", "A"), request("q", "A")
 
 
-def allocate(manager, *places):
+def allocate(manager: EncoderCacheManager, *places: Any) -> None:
     for asking, k in places:
         assert manager.can_allocate(asking, k, 99, 0)
         manager.allocate(asking, k)
 
 
-def state(manager):
+def state(manager: EncoderCacheManager) -> dict[str, Any]:
     return deepcopy(vars(manager))
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_a_lone_allocation_is_undone(cls):
+def test_a_lone_allocation_is_undone(cls: type[EncoderCacheManager]) -> None:
+    """S2: what will not be encoded is not cached."""
     manager = cls(8)
     fresh = state(manager)
     allocate(manager, (R, 0))
@@ -46,7 +48,8 @@ def test_a_lone_allocation_is_undone(cls):
     assert manager.get_freed_mm_hashes() == []
 
 
-def test_a_shared_allocation_is_handed_over():
+def test_a_shared_allocation_is_handed_over() -> None:
+    """S2: the encode is ordered in the name of the request that hit it."""
     manager = EncoderCacheManager(8)
     allocate(manager, (R, 0))
     assert manager.check_and_update_cache(S, 0)
@@ -59,7 +62,8 @@ def test_a_shared_allocation_is_handed_over():
     assert manager.cached == {}
 
 
-def test_the_heir_is_told_by_its_own_position():
+def test_the_heir_is_told_by_its_own_position() -> None:
+    """S2."""
     manager, heir = EncoderCacheManager(8), request("heir", "B", "A", "A")
     allocate(manager, (R, 0))
     assert manager.check_and_update_cache(heir, 2)
@@ -68,7 +72,8 @@ def test_the_heir_is_told_by_its_own_position():
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_every_position_of_the_hash_is_given_up(cls):
+def test_every_position_of_the_hash_is_given_up(cls: type[EncoderCacheManager]) -> None:
+    """S2, L8."""
     manager, twice = cls(8), request("twice", "A", "B", "A")
     allocate(manager, (twice, 0), (twice, 1))
     assert manager.check_and_update_cache(twice, 2)
@@ -79,7 +84,10 @@ def test_every_position_of_the_hash_is_given_up(cls):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_what_was_evicted_for_it_stays_evicted_and_is_reported(cls):
+def test_what_was_evicted_for_it_stays_evicted_and_is_reported(
+    cls: type[EncoderCacheManager],
+) -> None:
+    """L2."""
     manager, other = cls(4), request("other", "B")
     allocate(manager, (other, 0))
     manager.get_freed_mm_hashes()
@@ -91,7 +99,10 @@ def test_what_was_evicted_for_it_stays_evicted_and_is_reported(cls):
 
 
 @pytest.mark.parametrize("cls", BOTH)
-def test_what_the_worker_still_holds_is_reported_when_its_new_encoding_is_withdrawn(cls):
+def test_what_the_worker_still_holds_is_reported_when_its_new_encoding_is_withdrawn(
+    cls: type[EncoderCacheManager],
+) -> None:
+    """L2, S3."""
     manager, other = cls(4), request("other", "B")
     allocate(manager, (R, 0))
     manager.get_freed_mm_hashes()
@@ -104,7 +115,8 @@ def test_what_the_worker_still_holds_is_reported_when_its_new_encoding_is_withdr
 
 
 @pytest.mark.parametrize("cls", [*BOTH, EncoderDecoderCacheManager])
-def test_withdrawing_what_is_not_held_changes_nothing(cls):
+def test_withdrawing_what_is_not_held_changes_nothing(cls: type[EncoderCacheManager]) -> None:
+    """L9."""
     manager = cls(8)
     allocate(manager, (R, 0))
     before = state(manager)
@@ -116,7 +128,8 @@ def test_withdrawing_what_is_not_held_changes_nothing(cls):
     assert state(manager) == after
 
 
-def test_encoder_decoder_credits_and_never_reports():
+def test_encoder_decoder_credits_and_never_reports() -> None:
+    """E1, E2."""
     manager = EncoderDecoderCacheManager(8)
     allocate(manager, (R, 0), (S, 0))
     manager.withdraw(R, 0)
@@ -126,7 +139,8 @@ def test_encoder_decoder_credits_and_never_reports():
     assert manager.get_freed_mm_hashes() == []
 
 
-def test_two_phases_hide_what_this_pass_allocates():
+def test_two_phases_hide_what_this_pass_allocates() -> None:
+    """S2: no hit before the encode is dispatched."""
     manager = TwoPhaseEncoderCacheManager(8)
     allocate(manager, (R, 0))
     assert not manager.check_and_update_cache(S, 0)
@@ -136,7 +150,8 @@ def test_two_phases_hide_what_this_pass_allocates():
     assert manager.check_and_update_cache(S, 0)
 
 
-def test_two_phases_undo_when_the_request_is_freed_in_the_pass():
+def test_two_phases_undo_when_the_request_is_freed_in_the_pass() -> None:
+    """S2."""
     manager = TwoPhaseEncoderCacheManager(8)
     fresh = state(manager)
     allocate(manager, (R, 0))
@@ -144,7 +159,8 @@ def test_two_phases_undo_when_the_request_is_freed_in_the_pass():
     assert state(manager) == fresh
 
 
-def test_two_phases_keep_what_an_earlier_pass_encoded():
+def test_two_phases_keep_what_an_earlier_pass_encoded() -> None:
+    """S2."""
     manager = TwoPhaseEncoderCacheManager(8)
     allocate(manager, (R, 0))
     manager.get_freed_mm_hashes()

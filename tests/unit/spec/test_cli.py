@@ -1,13 +1,17 @@
 """The command `mmcache-spec`, as a user meets it."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from mmcache_spec.checks.bounded import NoVerdict
 from mmcache_spec.checks.complete import questions
@@ -16,17 +20,17 @@ from mmcache_spec.checks.redundancy import without
 from mmcache_spec.checks.smtlib import scripts
 from mmcache_spec.cli import app as cli
 from mmcache_spec.model.encoder_decoder import encoder_decoder
-from mmcache_spec.model.variants import SPECIFIED
+from mmcache_spec.model.variants import SPECIFIED, VARIANTS
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def run():
+def run() -> Callable[..., Result]:
     return lambda *arguments: CliRunner().invoke(cli.cli, arguments)
 
 
-def test_prove_says_proved(run):
+def test_prove_says_proved(run: Callable[..., Result]) -> None:
     done = run("prove")
     assert done.exit_code == 0
     count = sum(len(list(obligations(s))) for s in SPECIFIED.systems)
@@ -34,7 +38,7 @@ def test_prove_says_proved(run):
     assert "85 of 85 answers and states determined" in done.output
 
 
-def test_complete_says_what_is_complete_and_what_is_left_free(run):
+def test_complete_says_what_is_complete_and_what_is_left_free(run: Callable[..., Result]) -> None:
     done = run("complete")
     assert done.exit_code == 0
     assert "ledger: COMPLETE: 66 of 66 answers and states determined" in done.output
@@ -42,18 +46,20 @@ def test_complete_says_what_is_complete_and_what_is_left_free(run):
     assert "left free: representation of time" in done.output
 
 
-def test_complete_shows_two_answers_where_a_clause_is_missing(run, monkeypatch):
+def test_complete_shows_two_answers_where_a_clause_is_missing(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (claim,) = (p for p in encoder_decoder().properties if p.name == "notice_after_the_step")
     gappy = replace(SPECIFIED, systems=(without(encoder_decoder(), claim),))
     monkeypatch.setattr(cli, "SPECIFIED", gappy)
-    monkeypatch.setitem(cli.VARIANTS, gappy.name, gappy)
+    monkeypatch.setitem(VARIANTS, gappy.name, gappy)
     done = run("complete")
     assert done.exit_code == 1
     assert "? the answer of get_freed_mm_hashes is not determined" in done.output
     assert "NOT COMPLETE: 18 of 19" in done.output
 
 
-def test_prove_as_json(run):
+def test_prove_as_json(run: Callable[..., Result]) -> None:
     done = run("prove", "--json")
     data = json.loads(done.output)
     assert data["variant"] == "specified"
@@ -68,7 +74,7 @@ def test_prove_as_json(run):
     assert data["vacuity"]["unreachable"] == []
 
 
-def test_prove_shows_the_cti_of_a_wrong_variant(run):
+def test_prove_shows_the_cti_of_a_wrong_variant(run: Callable[..., Result]) -> None:
     done = run("prove", "unfiltered_report")
     assert done.exit_code == 1
     assert "✗ get_freed_mm_hashes satisfies report_disjoint_from_cached" in done.output
@@ -76,21 +82,21 @@ def test_prove_shows_the_cti_of_a_wrong_variant(run):
     assert "before  cached A   freeable A   evicted A" in done.output
 
 
-def test_refute_tells_the_story(run):
+def test_refute_tells_the_story(run: Callable[..., Result]) -> None:
     done = run("refute", "unfiltered_report")
     assert done.exit_code == 0
     assert "has 5 calls" in done.output
     assert "✗  L1 report_disjoint_from_cached" in done.output
 
 
-def test_refute_from_a_pass_as_json(run):
+def test_refute_from_a_pass_as_json(run: Callable[..., Result]) -> None:
     done = run("refute", "unfiltered_report", "--from", "pass", "--format", "json")
     found = json.loads(done.output)["counterexample"]
     assert found["actions"] == ["can_allocate", "allocate", "get_freed_mm_hashes"]
     assert found["breaks"] == [{"clause": "L1", "property": "report_disjoint_from_cached"}]
 
 
-def test_refute_says_up_to_where_it_looked(run):
+def test_refute_says_up_to_where_it_looked(run: Callable[..., Result]) -> None:
     done = run("refute", "specified", "--bound", "2", "--scope", "2", "1", "2")
     assert done.exit_code == 1
     assert "no counterexample of up to 2 calls, 2 hashes, 1 requests, 2 inputs each" in done.output
@@ -100,30 +106,32 @@ def test_refute_says_up_to_where_it_looked(run):
     "arguments",
     [("prove", "nonsense"), ("refute",), ("refute", "specified", "--bound", "0"), ("x",)],
 )
-def test_usage_errors_exit_with_2(run, arguments):
+def test_usage_errors_exit_with_2(run: Callable[..., Result], arguments: tuple[str, ...]) -> None:
     assert run(*arguments).exit_code == 2
 
 
-def test_an_unknown_variant_is_answered_with_the_known_ones(run):
+def test_an_unknown_variant_is_answered_with_the_known_ones(run: Callable[..., Result]) -> None:
     assert "unfiltered_report" in run("prove", "nonsense").output
 
 
-def test_unknown_is_never_proved(run, monkeypatch):
-    def undecided(*_):
+def test_unknown_is_never_proved(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def undecided(*_: object) -> None:
         raise NoVerdict("for the test")
 
     monkeypatch.setattr(cli, "_prove", undecided)
     assert run("prove").exit_code == 3
 
 
-def test_variants_lists_what_is_expected(run):
+def test_variants_lists_what_is_expected(run: Callable[..., Result]) -> None:
     done = run("variants")
     assert done.exit_code == 0
     assert "vllm#52482" in done.output
     assert "expected: breaks L1" in done.output
 
 
-def test_obligations_are_written_as_smt_lib(run, tmp_path):
+def test_obligations_are_written_as_smt_lib(run: Callable[..., Result], tmp_path: Path) -> None:
     done = run("obligations", "--out", str(tmp_path / "smt"))
     assert done.exit_code == 0
     files = sorted((tmp_path / "smt").glob("*.smt2"))
@@ -133,7 +141,9 @@ def test_obligations_are_written_as_smt_lib(run, tmp_path):
     assert all("(check-sat)" in f.read_text() for f in files)
 
 
-def test_obligations_into_a_file_is_refused_in_words(run, tmp_path):
+def test_obligations_into_a_file_is_refused_in_words(
+    run: Callable[..., Result], tmp_path: Path
+) -> None:
     taken = tmp_path / "taken"
     taken.write_text("")
     done = run("obligations", "--out", str(taken))
@@ -141,12 +151,12 @@ def test_obligations_into_a_file_is_refused_in_words(run, tmp_path):
     assert "Traceback" not in done.output
 
 
-def test_the_reference_page_is_as_generated(run):
+def test_the_reference_page_is_as_generated(run: Callable[..., Result]) -> None:
     assert run("clauses", "--markdown").output == (ROOT / "docs/clauses.md").read_text()
 
 
 @pytest.mark.parametrize("command", ["prove --json", "variants", "clauses"])
-def test_a_reader_that_goes_away_is_no_verdict(command):
+def test_a_reader_that_goes_away_is_no_verdict(command: Any) -> None:
     shell = f"set -o pipefail; {sys.executable} -m mmcache_spec {command} | head -c 10"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
     assert done.returncode in (0, 141)

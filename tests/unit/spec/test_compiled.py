@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from mmcache_conformance.exhaust.world import Scope, parameters_of_scope, specified
+from mmcache_conformance.exhaust.world import Scope, parameters_of_scope
+from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.compiled import CompiledSystem
-from mmcache_spec.evaluate.interpreter import Call, Interpreter
+from mmcache_spec.evaluate.interpreter import Call, Interpreter, State
 from mmcache_spec.kernel.system import Action, Monitor, TransitionSystem
 from mmcache_spec.kernel.terms import BOOL, FALSE, INT, SetSort, number, state
 from mmcache_spec.oracle import world_of
@@ -21,13 +22,13 @@ SCOPES = (
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
-def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope):
+def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope: Scope) -> None:
     system, world = specified(scope.manager), world_of(parameters_of_scope(scope))
     interpreter, compiled = Interpreter(system, world), CompiledSystem(system, world)
     calls = [c for a in system.actions for c in interpreter.calls(a, range(-1, 8))]
     often = [c for c in calls if c.action in {"allocate", "free_encoder_input"}]
     chance = random.Random(1)
-    at = interpreter.initial()
+    at: State = interpreter.initial()
     assert compiled.pack(at) == compiled.initial()
     made, functions = 0, {}
     for _ in range(5000):
@@ -56,7 +57,7 @@ def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope):
     assert made > 500
 
 
-def test_a_call_that_reads_a_ghost_is_refused():
+def test_a_call_that_reads_a_ghost_is_refused() -> None:
     seen, count = state("seen", BOOL, ghost=True), state("count", INT)
     action = Action("peek", guard={"seen": seen}, effect=(count.becomes(count + 1),))
     haunted = TransitionSystem(
@@ -76,7 +77,7 @@ def test_a_call_that_reads_a_ghost_is_refused():
         CompiledSystem(haunted, world_of(parameters_of_scope(SCOPES[0])))
 
 
-def test_a_call_can_be_compiled_once_for_all_integers():
+def test_a_call_can_be_compiled_once_for_all_integers() -> None:
     system = specified("encoder_cache")
     compiled = CompiledSystem(system, world_of(parameters_of_scope(SCOPES[0])))
     ask = compiled.compile(Call("can_allocate", {"input": "r1/0"}))

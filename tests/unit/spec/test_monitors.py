@@ -73,7 +73,7 @@ def wardrobe(*actions: Action, **changes: object) -> TransitionSystem:
         monitors=RECORD,
         observables={"hung": hung},
     )
-    return replace(system, **changes)  # type: ignore[arg-type]
+    return replace(system, **changes)  # type: ignore[arg-type]  # wrong on purpose
 
 
 SCOPE = Scope("two coats", {"Coat": ("x", "y")})
@@ -140,7 +140,7 @@ class TestNoDesignCanEditIt:
     @pytest.mark.parametrize("edit", EDITS, ids=["kept", "removed", "inserted"])
     def test_a_line_about_the_record_is_overruled(self, edit: tuple[object, object]) -> None:
         """A co-mutation: the coat is not hung up, and the record is to say so."""
-        wrong = replace(BRING, effect=(edit,))  # type: ignore[arg-type]
+        wrong = replace(BRING, effect=(edit,))  # type: ignore[arg-type]  # wrong on purpose
         system = wardrobe(wrong, TIDY, LOOK)
         assert states(system, *VISIT)[0]["brought"] == X
         assert "refuted" in verdicts(system)
