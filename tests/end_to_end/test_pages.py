@@ -89,6 +89,7 @@ OF_OTHERS = {
     "--flag",  # of somebody's driver
     "--ec-manager-config",  # vLLM
     *("--write", "--check"),  # of `python -m mmcache_spec.generate.engine_seeds`
+    "--every",  # of tests.tools.mutants.run
 }
 
 
@@ -118,7 +119,10 @@ def test_every_file_and_module_that_a_page_names_exists(page: str) -> None:
     text = prose(page)
     paths = re.findall(r"`([\w.-]+(?:/[\w.-]+)+)/?`", text) + re.findall(r"`(\w+\.(?:py|v))`", text)
     for path in filter(is_ours, paths):
-        where = [base / path for base in BASES] + list(ROOT.glob(f"spec/**/{path}"))
+        where = [base / path for base in BASES] + [
+            *ROOT.glob(f"spec/**/{path}"),
+            *ROOT.glob(f"tests/**/{path}"),
+        ]
         assert any(file.exists() for file in where) or not looks_like_a_file(path), path
     for module in re.findall(
         r"\b(mmcache(?:_(?:spec|vectors|conformance))?(?:\.[A-Za-z_]+)+)\b", text
@@ -178,7 +182,8 @@ def test_the_table_of_releases_is_what_the_spec_predicts() -> None:
 
 
 def test_the_table_of_readme_has_every_clause() -> None:
-    rows = re.findall(r"^\| \[(\w+)\]\(docs/clauses\.md#(\w+)\) `(\w+)`", text_of("README.md"), re.M)
+    row = r"^\| \[(\w+)\]\(docs/clauses\.md#(\w+)\) `(\w+)`"
+    rows = re.findall(row, text_of("README.md"), re.M)
     assert {(id, anchor, name) for id, anchor, name in rows} == {
         (c.id, c.id.lower(), c.name) for c in CLAUSES.values()
     }
