@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmcache_spec.campaign import ClusterError, workers
 
 from ..exits import ExitCode
 from .options import json_option, print_document
@@ -71,6 +70,8 @@ def exhaust(
     command cannot be understood, 3 if the target could not be started or
     a search was given up.
     """
+    from mmcache_spec.campaign import ClusterError
+
     from ..errors import TargetError, TargetNameError
     from ..exhaust.report import report_of
     from ..exhaust.world import Scope
@@ -107,6 +108,8 @@ def _searched(
     quiet: bool,
 ) -> Iterator[Exhausted]:
     """One search a scope, in order: here if there is one, else by several workers."""
+    from mmcache_spec.campaign import workers
+
     from ..exhaust.search import exhaust as search
 
     if len(scopes) == 1 and cluster is None:

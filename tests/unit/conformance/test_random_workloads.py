@@ -133,8 +133,16 @@ FAILS_AT = {
 }
 """A workload on which random search has found the mistake."""
 
+NOT_FOUND = {"skipped_keeps_references"}
+"""Random workloads have no look-ahead and split their items: nobody is skipped for want of tokens.
+The engine vector of this variant shows it."""
 
-@pytest.mark.parametrize("variant", WRONG)
+
+def test_every_mistake_is_accounted_for() -> None:
+    assert set(FAILS_AT) == set(WRONG) - NOT_FOUND
+
+
+@pytest.mark.parametrize("variant", FAILS_AT)
 def test_every_mistake_is_found(variant: str) -> None:
     seed, clauses = FAILS_AT[variant]
     vector = random_workload(seed)
