@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-
 from ..exits import ExitCode
 from .options import json_option, print_document
 
