@@ -16,6 +16,7 @@ from mmcache_conformance.cli import cli as conformance
 from mmcache_conformance.suites.load import load_all, load_suite
 from mmcache_conformance.targets.wire import adapter_schema
 from mmcache_spec.cli.app import cli as spec
+from mmcache_vectors.clauses import CLAUSES
 from tests.support.pages import DOCS, ROOT, blocks, pages, prose, text_of
 
 VECTOR_ID = r"\b[a-z]+(?:-[a-z]+)+-[0-9a-f]{8}\b"
@@ -88,6 +89,7 @@ OF_OTHERS = {
     "--flag",  # of somebody's driver
     "--ec-manager-config",  # vLLM
     *("--write", "--check"),  # of `python -m mmcache_spec.generate.engine_seeds`
+    "--every",  # of tests.tools.mutants.run
 }
 
 
@@ -117,7 +119,10 @@ def test_every_file_and_module_that_a_page_names_exists(page: str) -> None:
     text = prose(page)
     paths = re.findall(r"`([\w.-]+(?:/[\w.-]+)+)/?`", text) + re.findall(r"`(\w+\.(?:py|v))`", text)
     for path in filter(is_ours, paths):
-        where = [base / path for base in BASES] + list(ROOT.glob(f"spec/**/{path}"))
+        where = [base / path for base in BASES] + [
+            *ROOT.glob(f"spec/**/{path}"),
+            *ROOT.glob(f"tests/**/{path}"),
+        ]
         assert any(file.exists() for file in where) or not looks_like_a_file(path), path
     for module in re.findall(
         r"\b(mmcache(?:_(?:spec|vectors|conformance))?(?:\.[A-Za-z_]+)+)\b", text
@@ -174,6 +179,15 @@ def test_the_table_of_releases_is_what_the_spec_predicts() -> None:
         shown = rows[release.removeprefix("vllm:")]
         assert {c for c, cell in shown.items() if cell.startswith("✗")} == broken
     assert re.search(r"^Run on \d{4}-\d\d-\d\d: ", text, re.M)
+
+
+def test_the_table_of_readme_has_every_clause() -> None:
+    row = r"^\| \[(\w+)\]\(docs/clauses\.md#(\w+)\) `(\w+)`"
+    rows = re.findall(row, text_of("README.md"), re.M)
+    assert {(id, anchor, name) for id, anchor, name in rows} == {
+        (c.id, c.id.lower(), c.name) for c in CLAUSES.values()
+    }
+    assert len(rows) == len(CLAUSES)
 
 
 @pytest.mark.parametrize("page", pages())

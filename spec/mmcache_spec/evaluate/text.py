@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from ..kernel.terms import Binder, Literal, Op, Symbol, Term, unnamed
+from dataclasses import replace
+from itertools import chain, count
+
+from ..kernel.terms import (
+    Binder,
+    Literal,
+    Op,
+    Symbol,
+    Term,
+    alpha_form,
+    replaced,
+    subterms,
+    unnamed,
+)
 
 __all__ = ["formula", "lines", "names_in"]
 
@@ -69,7 +82,35 @@ def _parts(term: Term) -> tuple[str, int]:
     raise TypeError(f"not a term: {term!r}")
 
 
+def _distinct(term: Binder) -> Binder:
+    """The same binder; a variable is renamed if its body speaks of another one of that name.
+
+    Otherwise `{ k | f(k) = f(j) }`, made by a function that calls its own variable `j`, would be
+    shown to people as `{ j | f(j) = f(j) }`.
+    """
+    outer = {v.name for v in alpha_form(term)[1]}
+    if not any(v.name in outer for v in term.variables):
+        return term
+    inside = [term.body] if term.value is None else [term.body, term.value]
+    taken = {s.name for part in inside for s in subterms(part) if isinstance(s, Symbol)}
+    new: dict[Symbol, Symbol] = {}
+    for v in term.variables:
+        new[v] = replace(v, name=_fresh(v.name, taken)) if v.name in outer else v
+        taken.add(new[v].name)
+    value = None if term.value is None else replaced(term.value, new.get)
+    variables = tuple(new[v] for v in term.variables)
+    return replace(term, variables=variables, body=replaced(term.body, new.get), value=value)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """The next letter that is not taken, or else the name with a number."""
+    letters = (chr(c) for c in range(ord(name[0]) + 1, ord("z") + 1))
+    numbered = (f"{name}{n}" for n in count(1))
+    return next(other for other in chain(letters, numbered) if other not in taken)
+
+
 def _binder(term: Binder) -> tuple[str, int]:
+    term = _distinct(term)
     names = ", ".join(v.name for v in term.variables)
     typed = ", ".join(f"{v.name}: {v.sort}" for v in term.variables)
     body = _show(term.body, _LOOSE)

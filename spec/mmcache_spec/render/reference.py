@@ -84,7 +84,10 @@ def _clause(clause: Clause) -> Iterator[str]:
             yield ""
             yield from _formula(prop.formula)
     yield ""
-    yield f"Public reports: {', '.join(map(report_link, clause.reports))}."
+    if clause.reports:
+        yield f"Public reports: {', '.join(map(report_link, clause.reports))}."
+    else:
+        yield "No public report."
 
 
 def _grounds(prop: Property, system: TransitionSystem) -> str:

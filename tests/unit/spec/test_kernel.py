@@ -15,13 +15,16 @@ from mmcache_spec.kernel.terms import (
     MapSort,
     SetSort,
     Sort,
+    Term,
     all_of,
     alpha_form,
     empty,
+    exists,
     forall,
     function,
     number,
     parameter,
+    setof,
     state,
 )
 from mmcache_spec.model.encoder_decoder import encoder_decoder
@@ -151,3 +154,19 @@ def changed(
 ) -> TransitionSystem:
     actions = tuple(change(a) if a.name == name else a for a in system.actions)
     return replace(system, actions=actions)
+
+
+def test_a_variable_never_stands_for_two_things() -> None:
+    """A set made by a function that always says `j`, of another thing that is called `j` too."""
+
+    inputs, requests = Sort("Input"), Sort("Request")
+    owner = function("owner", inputs, requests)
+
+    def alike(i: Term) -> Term:
+        return setof(inputs, lambda j: owner(j) == owner(i))
+
+    shown = formula(forall(inputs, lambda j: alike(j).has(j)))
+    assert shown == "∀ j: Input. j ∈ { k | owner(k) = owner(j) }"
+    assert formula(exists(inputs, lambda i: alike(i).has(i))).endswith(
+        "{ j | owner(j) = owner(i) }"
+    )
