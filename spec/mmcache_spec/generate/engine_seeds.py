@@ -1,8 +1,8 @@
 """Where engine vectors come from: abstract paths of the engine's wrong variants, found by Z3.
 
 A seed says who is admitted, preempted, looks up and misses, in which order and with which sizes.
-It says nothing of tokens and blocks, which the model does not have: the conformance kit finds a
-workload whose passes contain the path.
+It says nothing of blocks, which the model does not have: the conformance kit finds a workload whose
+passes contain the path.
 """
 
 from __future__ import annotations
