@@ -208,7 +208,8 @@ def test_a_guard_that_rests_on_what_nobody_sees_is_asked_for() -> None:
     allocate = system.action("allocate")
     secret = replace(allocate, guard={**allocate.guard, "secret": lg.clock > 3})
     actions = tuple(secret if a.name == "allocate" else a for a in system.actions)
-    asked = [q for q in questions(replace(system, actions=actions)) if q.what == ALLOWED]
+    undeclared = replace(system, actions=actions, duties=None)
+    asked = [q for q in questions(undeclared) if q.what == ALLOWED]
     assert [q.label for q in asked] == ["the duties of allocate"]
     assert decide(asked[0], SMALL).verdict == "refuted"
 

@@ -48,6 +48,11 @@ WITHOUT_LIVELOCK = (
                 (ITEMS_FIT_THE_BUDGET, LOOKAHEAD_FITS_THE_BUDGET, NO_ITEM_AT_THE_END),
             ),
         ),
+        never={
+            "progress: S7 work_falls_when_a_request_that_needs_embeddings_is_asked at schedule: "
+            "condition 1 holds": "an item that is not split is needed only by the call that "
+            "computes it",
+        },
     ),
     Variant(
         "aligned_chunks",

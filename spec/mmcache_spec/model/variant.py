@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ..kernel.system import Property, TransitionSystem
 
@@ -32,6 +33,9 @@ class Variant:
     """Public reports, or projects, of the decision."""
     expected: Expected | None = None
     """None where everything is proved."""
+    never: Mapping[str, str] = field(default_factory=dict)
+    """Of a right variant: the conditions of clauses that cannot come true under its decisions, as
+    the vacuity check names them, and why not. One that does come true is an error."""
 
     @property
     def aims_at(self) -> tuple[Property, ...] | None:
