@@ -45,9 +45,10 @@ lemmas: $(VENV)/.installed
 	@$(BIN)/mmcache-spec lemmas --check spec/lemmas
 
 test: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest -q --ignore=tests/proofs
+	@$(BIN)/python -m pytest -q --ignore=tests/proofs -m "not slow"
 
 proofs: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest -q --ignore=tests/proofs -m slow
 	@$(BIN)/python -m pytest -q tests/proofs
 
 lint: $(VENV)/.installed-test

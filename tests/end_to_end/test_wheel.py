@@ -63,6 +63,7 @@ def test_it_brings_the_vectors_and_the_type_markers(wheel: Path) -> None:
         assert f"{package}/py.typed" in names
 
 
+@pytest.mark.slow
 def test_it_proves_and_runs_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "fresh", with_pip=True)
     bin_ = tmp_path / "fresh" / "bin"

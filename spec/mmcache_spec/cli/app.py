@@ -461,9 +461,10 @@ def _recompute(name: str, follow: bool) -> list[str]:
     parts += [_check_vacuity(name, k) for k in range(len(variant.systems))]
     proof = Proof.merged(parts, 0)
     expected = variant.expected
-    # Of a wrong design, some clause may well have a condition that never comes true.
-    conditions = () if expected is None else proof.hollow
-    differences = [f"not reachable: {n}" for n in proof.unreachable if n not in conditions]
+    # A wrong design may well never come to a condition of a clause, or to a named situation.
+    situated = {f"{s.name}: {g.name}" for s in variant.systems for g in situations(s).goals}
+    missed = {*proof.hollow, *situated} if expected is not None else set()
+    differences = [f"not reachable: {n}" for n in proof.unreachable if n not in missed]
     differences += [f"wrong lemma: {formula(lemma)}" for lemma in proof.false_lemmas]
     differences += [f"taken for granted: {_not_shown(thing)}" for thing in proof.unfounded]
     differences += [f"unknown: {o.obligation.label}" for o in proof.undecided]

@@ -163,6 +163,11 @@ _RIGHT = (
         "two_phase_entries",
         "an entry cannot be hit before the pass that allocates it is dispatched",
         (engine(EngineDesign(withdrawal="undoes", hittable="when_dispatched")),),
+        never={
+            "engine: two requests share what one of them encodes": "nobody hits what is not yet "
+            "encoded",
+            "engine: an encoding is handed over": "there is no other holder to hand it to",
+        },
     ),
 )
 

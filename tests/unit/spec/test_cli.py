@@ -30,6 +30,7 @@ def run() -> Callable[..., Result]:
     return lambda *arguments: CliRunner().invoke(cli.cli, arguments)
 
 
+@pytest.mark.slow
 def test_prove_says_proved(run: Callable[..., Result]) -> None:
     done = run("prove")
     assert done.exit_code == 0
@@ -38,6 +39,7 @@ def test_prove_says_proved(run: Callable[..., Result]) -> None:
     assert "275 of 275 answers and states determined" in done.output
 
 
+@pytest.mark.slow
 def test_complete_says_what_is_complete_and_what_is_left_free(run: Callable[..., Result]) -> None:
     done = run("complete")
     assert done.exit_code == 0
@@ -59,6 +61,7 @@ def test_complete_shows_two_answers_where_a_clause_is_missing(
     assert "NOT COMPLETE: 18 of 19" in done.output
 
 
+@pytest.mark.slow
 def test_prove_as_json(run: Callable[..., Result]) -> None:
     done = run("prove", "--json")
     data = json.loads(done.output)
@@ -74,6 +77,7 @@ def test_prove_as_json(run: Callable[..., Result]) -> None:
     assert data["vacuity"]["unreachable"] == []
 
 
+@pytest.mark.slow
 def test_prove_shows_the_cti_of_a_wrong_variant(run: Callable[..., Result]) -> None:
     done = run("prove", "unfiltered_report")
     assert done.exit_code == 1
@@ -82,6 +86,7 @@ def test_prove_shows_the_cti_of_a_wrong_variant(run: Callable[..., Result]) -> N
     assert "before  cached A   freeable A   evicted A" in done.output
 
 
+@pytest.mark.slow
 def test_refute_tells_the_story(run: Callable[..., Result]) -> None:
     done = run("refute", "unfiltered_report")
     assert done.exit_code == 0
@@ -89,6 +94,7 @@ def test_refute_tells_the_story(run: Callable[..., Result]) -> None:
     assert "✗  L1 report_disjoint_from_cached" in done.output
 
 
+@pytest.mark.slow
 def test_refute_from_a_pass_as_json(run: Callable[..., Result]) -> None:
     done = run("refute", "unfiltered_report", "--from", "pass", "--format", "json")
     found = json.loads(done.output)["counterexample"]
@@ -131,6 +137,7 @@ def test_variants_lists_what_is_expected(run: Callable[..., Result]) -> None:
     assert "expected: breaks L1" in done.output
 
 
+@pytest.mark.slow
 def test_obligations_are_written_as_smt_lib(run: Callable[..., Result], tmp_path: Path) -> None:
     done = run("obligations", "--out", str(tmp_path / "smt"))
     assert done.exit_code == 0

@@ -35,6 +35,7 @@ def vectors_for(system: TransitionSystem) -> list[Vector]:
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda s: s.name)
+@pytest.mark.slow
 def test_every_mutant_is_killed_or_listed_as_equivalent(system: TransitionSystem) -> None:
     names = {m.name for m in mutants_of(system)}
     killed = set().union(*(kills(system, v) for v in vectors_for(system)))
