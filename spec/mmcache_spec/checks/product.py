@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..kernel.goals import Goal
 from ..kernel.system import Action, Scope, TransitionSystem
-from ..kernel.terms import Symbol, Term, all_of, replaced, result, symbols
+from ..kernel.terms import Symbol, Term, all_of, replaced, result
 from .bounded import Trace, witnesses
 
 __all__ = ["distinguish"]
@@ -41,11 +41,8 @@ def distinguish(
 def _side_by_side(system: TransitionSystem, other: TransitionSystem) -> TransitionSystem:
     """One system with the variables of both; the guards are those of the first.
 
-    The record of the first is kept if its guards speak of it, and only that.
+    The record of the first is kept, since its guards may speak of it, and only that.
     """
-    recorded = any(
-        s.role == "ghost" for a in system.actions for g in a.guard.values() for s in symbols(g)
-    )
     actions = []
     for mine, theirs in zip(system.actions, other.actions, strict=True):
         others = ((_twin(v), _in_other(_answered(t, theirs))) for v, t in _own(theirs.effect))
@@ -54,10 +51,9 @@ def _side_by_side(system: TransitionSystem, other: TransitionSystem) -> Transiti
     twins = (_twin(v) for v in other.variables if v.role != "ghost")
     return replace(
         system,
-        variables=(*(v for v in system.variables if v.role != "ghost" or recorded), *twins),
-        init=(*_own(system.init), *((_twin(v), _in_other(t)) for v, t in _own(other.init))),
+        variables=(*system.variables, *twins),
+        init=(*system.init, *((_twin(v), _in_other(t)) for v, t in _own(other.init))),
         actions=tuple(actions),
-        monitors=system.monitors if recorded else (),
         invariants=(),
         action_properties=(),
     )
