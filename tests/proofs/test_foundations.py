@@ -221,7 +221,7 @@ def test_a_request_has_finitely_many_inputs_because_they_lie_apart_within_its_pr
     for axiom in ("an_item_lies_within_its_prompt", "items_of_a_request_lie_apart"):
         without = _without(system, axiom)
         assert few_for_each_value(without) == []
-        assert {u.where for u in unfounded(without)} == {"progress: a lemma has_greatest"}
+        assert "progress: a lemma has_greatest" in {u.where for u in unfounded(without)}
 
 
 def test_what_is_taken_for_granted_is_not_proved() -> None:
