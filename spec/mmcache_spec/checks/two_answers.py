@@ -111,13 +111,16 @@ class _Search:
     def _declare_world(self) -> None:
         finite, system = self.finite, self.system
         finite.declare(system.constants, system.functions)
-        for name, values in self.scope.fixed.items():
+        fixed = self.scope.fixed
+        known = {name: values for name, values in fixed.items() if name in finite.functions}
+        for name, values in known.items():
             for element, value in values.items():
                 finite.functions[name][element] = value if isinstance(value, int) else {value: True}
         for name, least in self.scope.at_least.items():
-            numbers = finite.functions.get(name) or {"": finite.constants[name]}
-            for number in numbers.values():
-                self._assume(number >= least)
+            if name in finite.constants:
+                self._assume(finite.constants[name] >= least)
+            elif name in finite.functions:
+                self._assume(*(value >= least for value in finite.functions[name].values()))
         for function in system.functions:
             for value in finite.functions[function.name].values():
                 self._wish(value, function.range)
@@ -126,8 +129,8 @@ class _Search:
         for axiom in system.axioms:
             self._assume(finite(axiom.formula, Names()))
 
-    def _assume(self, condition: Any) -> None:
-        self.solver.add(condition, *self.finite.constraints)
+    def _assume(self, *conditions: Any) -> None:
+        self.solver.add(*conditions, *self.finite.constraints)
         self.finite.constraints.clear()
 
     def _wish(self, value: Any, sort: Sort) -> None:
