@@ -195,8 +195,9 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
     table.add_column("  clause", no_wrap=True)
     for head in ("verdict", "by"):
         table.add_column(head)
-    for head in ("proofs", "time"):
-        table.add_column(head, justify="right")
+    table.add_column("proofs", justify="right")
+    # As wide as "123.45 s" always: what a page shows of a run is compared with other runs.
+    table.add_column("time", justify="right", min_width=8)
     for clause, outcomes in _by_clause(proof).items():
         verdicts = {o.verdict for o in outcomes}
         worst = next(v for v in ("refuted", "unknown", "proved") if v in verdicts)
