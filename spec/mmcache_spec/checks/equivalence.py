@@ -26,7 +26,7 @@ from ..kernel.terms import (
     same_value,
     subterms,
 )
-from .induction import Obligation, is_proved
+from .induction import OF_A_DESIGN, Obligation, is_proved
 
 __all__ = ["EQUAL", "Coupling", "Relation", "same_steps"]
 
@@ -54,7 +54,7 @@ def same_steps(
     system: TransitionSystem, design: TransitionSystem, coupling: Coupling = EQUAL
 ) -> str | None:
     """In words, why the two answer alike for ever; None where it is not proved."""
-    kept = all(is_proved(o) for o in _obligations(system, design, coupling))
+    kept = all(is_proved(o, OF_A_DESIGN) for o in _obligations(system, design, coupling))
     return coupling.says if kept else None
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 from ..evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, CompiledView, Packed
@@ -114,6 +114,8 @@ class _Graph:
     """For each expanded state and each action, where each call leads; -1 where it is refused."""
     distinct: list[tuple[tuple[int, ...], ...]]
     """The same, each state once."""
+    parents: list[int]
+    """From which state each was found first; -1 of the first."""
 
 
 @dataclass
@@ -179,7 +181,7 @@ class Explorer:
         """What the original reaches. It must break no clause."""
         actions = self._all_prepared(self.system)
         start = self._normal(self._compiled.initial())
-        graph = _Graph([start], {start: 0}, [], [])
+        graph = _Graph([start], {start: 0}, [], [], [-1])
         if self._state_clauses(start, start, None) >= 0:
             raise BrokenOriginal(f"{self.system.name} breaks a clause in its initial state")
         for k, state in enumerate(graph.states):
@@ -203,6 +205,7 @@ class Explorer:
                         bad = bad or self._state_clauses(after, after, None) >= 0
                         at = graph.index[after] = len(graph.states)
                         graph.states.append(after)
+                        graph.parents.append(k)
                     if bad:
                         raise BrokenOriginal(
                             f"{self.system.name} breaks a clause by {prepared.call(values)}"
@@ -221,9 +224,13 @@ class Explorer:
     # Another design.
 
     def judge(self, design: TransitionSystem) -> Found | Search:
-        """The shortest calls by which the design breaks a clause, or how far none was found."""
+        """Calls by which the design breaks a clause, or how far none was found.
+
+        They are the fewest of those that break it at once where the design first does anything
+        that the original does not; if there are none, the fewest of all.
+        """
         walk = _Walk(self, design)
-        return walk.run()
+        return walk.at_once() or walk.run()
 
     def distinguish(self, design: TransitionSystem) -> Difference | Search:
         """The shortest calls after which the design answers, shows or refuses something else.
@@ -280,9 +287,73 @@ class _Walk:
         self.unconfirmed = 0
         self.differs = False
 
+    def at_once(self) -> Found | Search | None:
+        """What the changed calls do in the states of the original, where all begins.
+
+        `None`: they do something else there, and break nothing by it.
+        """
+        if self._start() != self.graph.states[0]:
+            return None
+        changed = [k for k, same in enumerate(self.same) if not same]
+        differs = False
+        for node in range(len(self.graph.after)):
+            for k in changed:
+                for prepared, values, done in self._otherwise(node, k):
+                    differs = True
+                    if done is None or not self._breaks(node, prepared, values, done):
+                        continue
+                    path = self._known_path(node)
+                    if path is None:
+                        continue
+                    found = self._confirmed([*path, prepared.call(values)])
+                    if found is not None:
+                        return found
+        states = len(self.graph.after)
+        if differs:
+            return None
+        return Search(states, complete=states == len(self.graph.states), same=True)
+
+    def _otherwise(
+        self, node: int, k: int
+    ) -> Iterator[tuple[Prepared, tuple[int, ...], tuple[Any, Packed] | None]]:
+        """The calls of the k-th action that do something else in a state of the original."""
+        state = self.graph.states[node]
+        for mine, theirs in zip(self.original[k], self.calls[k], strict=True):
+            usual, run = mine.run, theirs.run
+            for values in theirs.choices:
+                done = run(state, *values)
+                if done != usual(state, *values):
+                    yield theirs, values, done
+
+    def _breaks(
+        self, node: int, call: Prepared, values: tuple[int, ...], done: tuple[Any, Packed]
+    ) -> bool:
+        result, after = done
+        state = self.graph.states[node]
+        if call.claims is not None and call.claims(state, after, result, *values) >= 0:
+            return True
+        to = self.explorer._normal(after)
+        return to not in self.graph.index and self.explorer._state_clauses(to, to, None) >= 0
+
+    def _known_path(self, node: int) -> list[Call] | None:
+        """The calls of the design over the states by which the original comes there, if there are
+        any."""
+        path: list[int] = []
+        while node >= 0:
+            path.append(node)
+            node = self.graph.parents[node]
+        states = [self.graph.states[n] for n in reversed(path)]
+        steps = [self._step_or_none(a, b) for a, b in pairwise(states)]
+        known = [step for step in steps if step is not None]
+        return known if len(known) == len(steps) else None
+
+    def _start(self) -> Packed:
+        start: Packed = self.explorer._normal(self.explorer._in(self.design).initial())
+        return start
+
     def run(self) -> Found | Search:
         explorer = self.explorer
-        start = explorer._normal(explorer._in(self.design).initial())
+        start = self._start()
         node = self._node(start)
         if node != 0:
             self.differs = True
@@ -363,12 +434,18 @@ class _Walk:
         return path[::-1]
 
     def _step(self, before: Packed, to: Packed) -> Call:
+        step = self._step_or_none(before, to)
+        if step is None:
+            raise AssertionError("a state that is reached by no call")
+        return step
+
+    def _step_or_none(self, before: Packed, to: Packed) -> Call | None:
         for calls in self.calls:
             for prepared, values in _every(calls):
                 done = prepared.run(before, *values)
                 if done is not None and self.explorer._normal(done[1]) == to:
                     return prepared.call(values)
-        raise AssertionError("a state that is reached by no call")
+        return None
 
     def _confirmed(self, calls: list[Call]) -> Found | None:
         """The same calls, as they are: what the interpreter says that they break."""

@@ -18,10 +18,11 @@ from ..checks.small_worlds import Ranges, small_worlds, variety
 from ..checks.vacuity import Situations
 from ..evaluate.interpreter import World
 from ..kernel.system import Scope, TransitionSystem
-from ..kernel.terms import forall
+from ..kernel.terms import any_of, forall
 from ..model import ledger as lg
+from ..model.engine_state import encodes, loads
 from ..model.goals import ENGINE_GOALS
-from ..model.world import HASH, scope
+from ..model.world import HASH, REQUEST, scope
 
 __all__ = ["COUPLINGS", "WORLDS", "Few", "arena", "situations"]
 
@@ -97,6 +98,15 @@ WORLDS: dict[str, tuple[Few, ...]] = {
 }
 """By the name of the system. Others have the default."""
 
+DEEP: dict[str, tuple[Few, ...]] = {
+    "engine": (
+        Few(1, 3, 1, 1, Ranges((1,), {"lookahead": (0,), "rank": (1, 2, 3), "capacity": (1,)})),
+        Few(3, 1, 3, 1, Ranges((1, 2), {"lookahead": (0,), "rank": (1,), "capacity": (2,)})),
+        Few(2, 2, 2, 1, Ranges((1,), {"lookahead": (0,), "rank": (1, 2), "capacity": (2,)})),
+    ),
+}
+"""Richer worlds, for the few designs that nothing else has settled."""
+
 DEFAULT = (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE)
 
 MOST_STATES = 6_000
@@ -139,9 +149,21 @@ _AGE = Coupling(
 )
 _REPORT = Coupling("the report leaves out what is cached", frozenset({"freed"}), REPORTED)
 
+ORDERED: Relation = lambda other: forall(  # noqa: E731
+    HASH,
+    REQUEST,
+    lambda k, q: any_of(encodes.has(k, q), loads.has(k, q)).implies(
+        lg.freed.has(k).iff(other(lg.freed).has(k))
+    ),
+)
+
+_REPORT_OF_A_PASS = replace(
+    _REPORT, relations=(*REPORTED, ("the same of what may yet be undone", ORDERED))
+)
+
 COUPLINGS: dict[str, tuple[Coupling, ...]] = {
     "ledger": (_AGE, _REPORT),
-    "engine": (_AGE, _REPORT),
+    "engine": (_AGE, _REPORT_OF_A_PASS),
 }
 """By the name of the system: the ways in which two states that answer alike may differ."""
 
@@ -187,8 +209,10 @@ def arena(system: TransitionSystem) -> Arena:
     worlds: list[World] = []
     for few in WORLDS.get(system.name, DEFAULT):
         worlds += _richest(system, few)
+    deep = [w for few in DEEP.get(system.name, ()) for w in _richest(system, few)]
     integers = (0, 1, 2, 3) if system.name == "progress" else (0, 1, 2)
-    return Arena(system, tuple(worlds), COUPLINGS.get(system.name, ()), 2, integers, MOST_STATES)
+    couplings = COUPLINGS.get(system.name, ())
+    return Arena(system, tuple(worlds), couplings, 2, integers, MOST_STATES, tuple(deep))
 
 
 def _richest(system: TransitionSystem, few: Few) -> list[World]:
