@@ -10,10 +10,10 @@ guards hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..kernel.lemmas import Lemma, for_every, monotone
+from ..kernel.lemmas import Lemma, for_every, monotone, non_negative
 from ..kernel.rewriting import rewritten
 from ..kernel.system import Action, ActionProperty, Invariant, Property, TransitionSystem
 from ..kernel.terms import (
@@ -116,8 +116,32 @@ def _obligation(
     name: str | None = None,
 ) -> Obligation:
     action = both.action(claim.action if isinstance(claim, ActionProperty) else str(name))
-    armed = replace(action, lemmas={claim.name: lemmas})
+    spoken_of = (*(i.formula for i in both.invariants), *action.updates.values(), claim.formula)
+    armed = replace(action, lemmas={claim.name: (*lemmas, *_no_debts(spoken_of))})
     return Obligation(both, claim, armed, "action" if kind == "action" else "consecution")
+
+
+def _no_debts(terms: Iterable[Term]) -> Iterator[Lemma]:
+    """No sum of which the terms speak is negative."""
+    seen: set[object] = set()
+    for t in (t for term in terms for t in subterms(term)):
+        if not (isinstance(t, Op) and t.name == "total" and t.function):
+            continue
+        form, free = alpha_form(t)
+        if form in seen or len(free) > 1:
+            continue
+        seen.add(form)
+        members, weight = t.args[0], t.function
+        if not free:
+            yield non_negative(members, weight)
+            continue
+
+        def of(
+            k: Term, members: Term = members, x: Symbol = free[0], weight: Function = weight
+        ) -> Lemma:
+            return non_negative(_at(members, x, k), weight)
+
+        yield for_every(free[0].sort, of)
 
 
 def _value(action: Action, variable: Symbol) -> Term:

@@ -7,6 +7,7 @@ the calls of that action, and of the states that only it reaches.
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -110,9 +111,9 @@ class _Graph:
 
     states: list[Packed]
     index: dict[Packed, int]
-    after: list[tuple[tuple[int, ...], ...]]
+    after: dict[int, tuple[tuple[int, ...], ...]]
     """For each expanded state and each action, where each call leads; -1 where it is refused."""
-    distinct: list[tuple[tuple[int, ...], ...]]
+    distinct: dict[int, tuple[tuple[int, ...], ...]]
     """The same, each state once."""
     parents: list[int]
     """From which state each was found first; -1 of the first."""
@@ -127,6 +128,10 @@ class Explorer:
     integers: Sequence[int] = (0, 1, 2)
     most_states: int = 20_000
     most_gap: int = 2
+    seed: int | None = None
+    """By which walks are drawn; None: breadth first. A design is then only followed from where it
+    does something else than the original."""
+    steps_of_a_walk: int = 60
     _parts: dict[str, list[Prepared]] = field(default_factory=dict, repr=False)
 
     # What is compiled.
@@ -181,12 +186,11 @@ class Explorer:
         """What the original reaches. It must break no clause."""
         actions = self._all_prepared(self.system)
         start = self._normal(self._compiled.initial())
-        graph = _Graph([start], {start: 0}, [], [], [-1])
+        graph = _Graph([start], {start: 0}, {}, {}, [-1])
         if self._state_clauses(start, start, None) >= 0:
             raise BrokenOriginal(f"{self.system.name} breaks a clause in its initial state")
-        for k, state in enumerate(graph.states):
-            if k >= self.most_states:
-                break
+        for k in self._order(graph):
+            state = graph.states[k]
             row = []
             for calls in actions:
                 seen: list[int] = []
@@ -212,9 +216,32 @@ class Explorer:
                         )
                     seen.append(at)
                 row.append(tuple(seen))
-            graph.after.append(tuple(row))
-            graph.distinct.append(tuple(tuple(dict.fromkeys(x for x in r if x >= 0)) for r in row))
+            graph.after[k] = tuple(row)
+            graph.distinct[k] = tuple(tuple(dict.fromkeys(x for x in r if x >= 0)) for r in row)
         return graph
+
+    def _order(self, graph: _Graph) -> Iterator[int]:
+        """Which state is looked at next: breadth first, or on a walk that begins again and again.
+
+        A walk goes on to a state that is new, drawn by the seed; where there is none, or after so
+        many steps, it begins again anywhere. It comes far in worlds too large to be seen whole.
+        """
+        if self.seed is None:
+            for k in range(self.most_states):
+                if k == len(graph.states):
+                    return
+                yield k
+            return
+        chance, at, steps = random.Random(self.seed), 0, 0
+        while len(graph.after) < self.most_states:
+            yield at
+            steps += 1
+            new = [n for row in graph.distinct[at] for n in row if n not in graph.after]
+            if not new or steps % self.steps_of_a_walk == 0:
+                new = [n for n in range(len(graph.states)) if n not in graph.after]
+            if not new:
+                return
+            at = chance.choice(new)
 
     @property
     def reached(self) -> int:
@@ -226,11 +253,16 @@ class Explorer:
     def judge(self, design: TransitionSystem) -> Found | Search:
         """Calls by which the design breaks a clause, or how far none was found.
 
-        They are the fewest of those that break it at once where the design first does anything
-        that the original does not; if there are none, the fewest of all.
+        They are the fewest of those that break it where the design first does anything that the
+        original does not, or soon after; if there are none, the fewest of all.
         """
         walk = _Walk(self, design)
-        return walk.at_once() or walk.run()
+        answer = walk.at_once()
+        if answer is not None:
+            return answer
+        if self.seed is not None:
+            return Search(len(self.graph.after), complete=False)
+        return walk.run()
 
     def distinguish(self, design: TransitionSystem) -> Difference | Search:
         """The shortest calls after which the design answers, shows or refuses something else.
@@ -245,6 +277,9 @@ def _every(calls: Sequence[Prepared]) -> Iterator[tuple[Prepared, tuple[int, ...
         for values in prepared.choices:
             yield prepared, values
 
+
+MOST_FOLLOWED, FAR_ENOUGH = 6, 1_500
+"""How many of the states that only the design reaches are followed, and into how many others."""
 
 _Node = int | Packed
 """A state of the original by its number, any other as it is."""
@@ -288,30 +323,63 @@ class _Walk:
         self.differs = False
 
     def at_once(self) -> Found | Search | None:
-        """What the changed calls do in the states of the original, where all begins.
+        """What the changed calls do in the states of the original, and what comes of it.
 
-        `None`: they do something else there, and break nothing by it.
+        `None`: they do something else there, and nothing was broken by it.
         """
         if self._start() != self.graph.states[0]:
             return None
         changed = [k for k, same in enumerate(self.same) if not same]
+        others: list[tuple[int, Call, Packed]] = []
         differs = False
-        for node in range(len(self.graph.after)):
+        for node in self.graph.after:
             for k in changed:
                 for prepared, values, done in self._otherwise(node, k):
                     differs = True
-                    if done is None or not self._breaks(node, prepared, values, done):
+                    if done is None:
                         continue
-                    path = self._known_path(node)
-                    if path is None:
-                        continue
-                    found = self._confirmed([*path, prepared.call(values)])
+                    call = prepared.call(values)
+                    if self._breaks(node, prepared, values, done):
+                        found = self._by_way_of(node, [call])
+                        if found is not None:
+                            return found
+                    elif len(others) < MOST_FOLLOWED:
+                        others.append((node, call, self.explorer._normal(done[1])))
+        states = len(self.graph.after)
+        if not differs:
+            return Search(states, complete=states == len(self.graph.states), same=True)
+        return next(filter(None, (self._followed(*other) for other in others)), None)
+
+    def _by_way_of(self, node: int, calls: list[Call]) -> Found | None:
+        path = self._known_path(node)
+        return None if path is None else self._confirmed([*path, *calls])
+
+    def _followed(self, node: int, call: Call, state: Packed) -> Found | None:
+        """What comes of it, breadth first, in so many states of the design."""
+        if state in self.graph.index:
+            return None
+        paths: dict[Packed, tuple[Call, ...]] = {state: (call,)}
+        queue = deque([state])
+        while queue and len(paths) < FAR_ENOUGH:
+            here = queue.popleft()
+            for prepared, values in (x for calls in self.calls for x in _every(calls)):
+                done = prepared.run(here, *values)
+                if done is None:
+                    continue
+                to = self.explorer._normal(done[1])
+                broken = prepared.claims is not None and (
+                    prepared.claims(here, done[1], done[0], *values) >= 0
+                )
+                if not broken and (to in paths or to in self.graph.index):
+                    continue
+                calls = (*paths[here], prepared.call(values))
+                if broken or self.explorer._state_clauses(to, to, None) >= 0:
+                    found = self._by_way_of(node, list(calls))
                     if found is not None:
                         return found
-        states = len(self.graph.after)
-        if differs:
-            return None
-        return Search(states, complete=states == len(self.graph.states), same=True)
+                paths[to] = calls
+                queue.append(to)
+        return None
 
     def _otherwise(
         self, node: int, k: int
@@ -380,7 +448,7 @@ class _Walk:
         return self.graph.states[node] if isinstance(node, int) else node
 
     def _expand(self, node: _Node) -> Found | None:
-        known = isinstance(node, int) and node < len(self.graph.after)
+        known = isinstance(node, int) and node in self.graph.after
         state = self._state(node)
         for k, calls in enumerate(self.calls):
             if known and self.same[k]:
@@ -507,7 +575,7 @@ class _Pair:
             pair = queue.popleft()
             mine, theirs = pair
             known = graph.index.get(mine) if mine == theirs else None
-            row = graph.distinct[known] if known is not None and known < len(graph.after) else None
+            row = None if known is None else graph.distinct.get(known)
             for k, (ours, others) in enumerate(zip(self.mine, self.theirs, strict=True)):
                 if row is not None and same[k]:
                     for to in row[k]:

@@ -62,8 +62,9 @@ class Arena:
     integers: Sequence[int] = (0, 1, 2)
     most_states: int = 20_000
     deep: Sequence[World] = ()
-    """Worlds for what the others and the proofs leave open: richer, and searched further."""
-    most_deep: int = 40_000
+    """Worlds for what the others and the proofs leave open: too rich to be seen whole. The
+    original is walked through them at random."""
+    most_deep: int = 12_000
     _explorers: dict[int, Explorer] = field(default_factory=dict, repr=False)
 
     def explorers(self) -> Iterator[Explorer]:
@@ -77,7 +78,13 @@ class Arena:
 
 
 def judge(arena: Arena, design: TransitionSystem) -> Judgement:
-    """What becomes of the design."""
+    """What becomes of the design.
+
+    Raises:
+        ValueError: its record is not that of the system, so the two cannot be compared.
+    """
+    if design.monitors is not arena.system.monitors:
+        raise ValueError(f"{design.name}: an observer keeps another record of this design")
     started = time.perf_counter()
     judgement = _judged(arena, design)
     return Judgement(

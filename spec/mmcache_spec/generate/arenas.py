@@ -40,6 +40,15 @@ class Few:
     """Of worlds with more states than that, all are as good, and the first is taken."""
 
 
+def _rich(
+    hashes: int, requests: int, items: int, count: int = 1, **integers: tuple[int, ...]
+) -> Few:
+    """A world that is walked through, not seen whole."""
+    sizes = integers.get("size", (1,))
+    ranges = Ranges((1,), {"lookahead": (0,), "embeds": sizes, **integers})
+    return Few(hashes, requests, items, count, ranges, most_states=300)
+
+
 NO_SIZE = Few(2, 2, 1, 1, Ranges((0,), {"capacity": (0,)}))
 """Items of no size fit everywhere, even where nothing else does."""
 
@@ -100,9 +109,17 @@ WORLDS: dict[str, tuple[Few, ...]] = {
 
 DEEP: dict[str, tuple[Few, ...]] = {
     "engine": (
-        Few(1, 3, 1, 1, Ranges((1,), {"lookahead": (0,), "rank": (1, 2, 3), "capacity": (1,)})),
-        Few(3, 1, 3, 1, Ranges((1, 2), {"lookahead": (0,), "rank": (1,), "capacity": (2,)})),
-        Few(2, 2, 2, 1, Ranges((1,), {"lookahead": (0,), "rank": (1, 2), "capacity": (2,)})),
+        # Three requests share one hash: who inherits, where two could?
+        _rich(1, 3, 1, rank=(1, 2, 3), capacity=(1,)),
+        # Room is made while something is pending.
+        _rich(3, 1, 3, capacity=(2,)),
+        # What is asked for is larger than what can be had.
+        _rich(3, 1, 3, size=(1, 2), capacity=(2,)),
+        # Of two that may go the one is larger.
+        _rich(3, 1, 3, size=(1, 2), capacity=(3,)),
+        # One hash at two positions, the other between, before or after.
+        _rich(2, 1, 3, count=3, capacity=(2,)),
+        _rich(2, 2, 2, rank=(1, 2), capacity=(2,)),
     ),
 }
 """Richer worlds, for the few designs that nothing else has settled."""
