@@ -9,7 +9,7 @@ in a small universe where sums are sums, and executed again by the interpreter.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -20,7 +20,19 @@ from ..evaluate.interpreter import Step, World
 from ..evaluate.unbounded import Unbounded
 from ..kernel.lemmas import Lemma, measure_instances
 from ..kernel.system import Action, Axiom, Invariant, Property, Scope, TransitionSystem
-from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, symbols, unnamed
+from ..kernel.terms import (
+    INT,
+    Op,
+    Symbol,
+    Term,
+    after,
+    all_of,
+    replaced,
+    result,
+    subterms,
+    symbols,
+    unnamed,
+)
 from .bounded import shortest, wrong_start
 
 __all__ = [
@@ -203,7 +215,7 @@ def queries(obligation: Obligation) -> Iterator[list[z3.BoolRef]]:
 def formula_of(obligation: Obligation) -> Term:
     """What is to be shown, of the states before and after."""
     formula = obligation.claim.formula
-    return formula if obligation.kind == "action" else _primed(formula)
+    return formula if obligation.kind == "action" else after(formula)
 
 
 def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
@@ -253,21 +265,7 @@ def _frame(obligation: Obligation) -> dict[str, Symbol]:
 def framed(obligation: Obligation, term: Term) -> Term:
     """The term, with the value before in place of the value after, of what the action keeps."""
     kept = _frame(obligation)
-    nexts = {s.name for s in symbols(term) if s.role == "next"}
-    return _replaced(term, kept) if nexts & kept.keys() else term
-
-
-def _replaced(term: Term, kept: Mapping[str, Symbol]) -> Term:
-    term = unnamed(term)
-    match term:
-        case Symbol(role="next", name=name) if name in kept:
-            return kept[name]
-        case Op():
-            return replace(term, args=tuple(_replaced(a, kept) for a in term.args))
-        case Binder():
-            value = None if term.value is None else _replaced(term.value, kept)
-            return replace(term, body=_replaced(term.body, kept), value=value)
-    return term
+    return replaced(term, lambda s: kept.get(s.name) if s.role == "next" else None)
 
 
 def _equations(obligation: Obligation, conjunct: Term) -> list[Term]:
@@ -294,7 +292,7 @@ def lemmas_given(obligation: Obligation) -> Iterator[Lemma]:
 def facts(obligation: Obligation, conjunct: Term) -> list[Term]:
     """The facts about finite sets that the query for this conjunct is given."""
     found = [lemma.formula for lemma in _instances(obligation, conjunct)]
-    return found + [_primed(lemma.formula) for lemma in _of_the_claim(obligation)]
+    return found + [after(lemma.formula) for lemma in _of_the_claim(obligation)]
 
 
 def _instances(obligation: Obligation, conjunct: Term) -> list[Lemma]:
@@ -321,20 +319,6 @@ def conjuncts(term: Term) -> Iterator[Term]:
             yield from conjuncts(part)
     else:
         yield term
-
-
-def _primed(term: Term) -> Term:
-    """The same claim of the state after the action."""
-    term = unnamed(term)
-    match term:
-        case Symbol(role="state" | "ghost"):
-            return term.next
-        case Op():
-            return replace(term, args=tuple(map(_primed, term.args)))
-        case Binder():
-            value = None if term.value is None else _primed(term.value)
-            return replace(term, body=_primed(term.body), value=value)
-    return term
 
 
 def _speaks_of_amounts(obligation: Obligation) -> bool:

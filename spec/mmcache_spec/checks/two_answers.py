@@ -111,8 +111,7 @@ class _Search:
     def _declare_world(self) -> None:
         finite, system = self.finite, self.system
         finite.declare(system.constants, system.functions)
-        fixed = {n: v for n, v in self.scope.fixed.items() if n in finite.functions}
-        for name, values in fixed.items():
+        for name, values in self.scope.fixed_of(finite.functions).items():
             for element, value in values.items():
                 finite.functions[name][element] = value if isinstance(value, int) else {value: True}
         for name, least in self.scope.at_least.items():

@@ -72,8 +72,7 @@ class Unrolling:
     def _declare_world(self) -> None:
         finite, scope = self.finite, self.scope
         finite.declare(self.system.constants, self.system.functions)
-        known = {name: values for name, values in scope.fixed.items() if name in finite.functions}
-        for name, values in known.items():
+        for name, values in scope.fixed_of(finite.functions).items():
             for element, value in values.items():
                 finite.functions[name][element] = value if isinstance(value, int) else {value: True}
         for name, least in scope.at_least.items():

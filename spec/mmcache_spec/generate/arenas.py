@@ -113,6 +113,8 @@ DEEP: dict[str, tuple[Few, ...]] = {
         _rich(1, 3, 1, rank=(1, 2, 3), capacity=(1,)),
         # Room is made while something is pending.
         _rich(3, 1, 3, capacity=(2,)),
+        # Three are held at once, and released one by one.
+        _rich(3, 1, 3, capacity=(3,)),
         # What is asked for is larger than what can be had.
         _rich(3, 1, 3, size=(1, 2), capacity=(2,)),
         # Of two that may go the one is larger.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from .schemas import Lemma, lemma_of
@@ -184,6 +184,10 @@ class Scope:
     """Lower bounds for constants and the values of functions, for the sake of readable examples."""
     interchangeable: tuple[str, ...] = ()
     """The sorts whose elements nothing fixed tells apart."""
+
+    def fixed_of(self, functions: Iterable[str]) -> dict[str, Mapping[str, str | int]]:
+        """What is fixed of these functions: a system need not have all that the scope fixes."""
+        return {name: self.fixed[name] for name in functions if name in self.fixed}
 
     def restricted_to(self, kept: Mapping[str, tuple[str, ...]]) -> Scope:
         """The same scope with fewer elements."""
