@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -22,7 +22,15 @@ from rich.table import Table
 from mmcache_vectors.clauses import CLAUSES
 
 from ..campaign import ClusterError, workers
-from ..checks.bounded import Counterexample, Disagreement, NoVerdict, along, shortest
+from ..checks.bounded import (
+    Counterexample,
+    Disagreement,
+    NoVerdict,
+    Sought,
+    along,
+    look_for,
+    shortest,
+)
 from ..checks.complete import Answer
 from ..checks.coverage import cover
 from ..checks.foundations import Unfounded
@@ -33,15 +41,18 @@ from ..checks.unrolling import Start
 from ..evaluate.text import formula
 from ..generate.arenas import situations
 from ..generate.manifest import statistics
+from ..generate.record import add_to_record, on_record
 from ..generate.suite import Suite
 from ..model.progress import WALK
 from ..model.variants import SPECIFIED, VARIANTS, Variant
-from ..model.world import scope, scopes_of, scopes_up_to
+from ..model.world import exact_name, scope, scopes_of
 from ..render.completeness import answer_story, complete_summary
 from ..render.lasso import lasso_data, lasso_story
 from ..render.story import as_json, cti_story, story
 from .designs import cores_command, judge_designs
+from .interrupt import watch_for_interrupt
 from .lemmas import lemmas_command
+from .progress import progress_line
 
 __all__ = ["main"]
 
@@ -84,6 +95,7 @@ def main() -> None:
     """The command. A reader that goes away, or a full disk, is no verdict."""
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    watch_for_interrupt()
     try:
         cli()
         sys.stdout.flush()
@@ -100,13 +112,17 @@ def main() -> None:
 @click.argument("variant", type=VariantName(), default=SPECIFIED.name)
 @click.option("--json", "as_data", is_flag=True, help="Print every obligation as JSON.")
 @click.option("--verbose", "-v", is_flag=True, help="Print every obligation.")
-def prove_command(variant: Variant, as_data: bool, verbose: bool) -> None:
+@click.option("--record", is_flag=True, help="Note for `refute` what is proved.")
+def prove_command(variant: Variant, as_data: bool, verbose: bool, record: bool) -> None:
     """Prove every clause of VARIANT, for any number of hashes and requests.
 
     Exit code: 0 proved, 1 refuted, 2 usage, 3 unknown.
     """
-    with _apology(UNKNOWN), workers() as executor:
-        proof = _prove(variant, executor)
+    with _apology(UNKNOWN), progress_line(quiet=as_data) as say, workers() as executor:
+        proof = _prove(variant, executor, say)
+    if record and proof.verdict == "proved":
+        with _apology(USAGE):
+            add_to_record(variant.systems)
     if as_data:
         print(json.dumps(_proof_data(variant, proof), indent=2))
     else:
@@ -117,7 +133,9 @@ def prove_command(variant: Variant, as_data: bool, verbose: bool) -> None:
 SHARES = {"engine": 4}
 
 
-def _prove(variant: Variant, executor: Executor) -> Proof:
+def _prove(
+    variant: Variant, executor: Executor, say: Callable[[str], None] = lambda text: None
+) -> Proof:
     """All obligations and vacuity checks, on all cores."""
     started = time.perf_counter()
     jobs = []
@@ -127,8 +145,16 @@ def _prove(variant: Variant, executor: Executor) -> Proof:
         jobs.append(executor.submit(_check_vacuity, variant.name, k))
         if variant.expected is None and system.freedoms:
             jobs.append(executor.submit(_prove_complete, variant.name, k))
-    parts = [job.result() for job in jobs]
+    parts = _results(jobs, say)
     return Proof.merged(parts, time.perf_counter() - started)
+
+
+def _results(jobs: Sequence[Future[Proof]], say: Callable[[str], None]) -> list[Proof]:
+    parts = []
+    for number, job in enumerate(jobs, 1):
+        say(f"part {number} of {len(jobs)}")
+        parts.append(job.result())
+    return parts
 
 
 def _prove_share(name: str, system: int, share: Share) -> Proof:
@@ -361,18 +387,26 @@ def refute_command(
     """
     if clause is not None and clause not in CLAUSES:
         raise click.UsageError(f"no clause {clause!r}; there are: {', '.join(CLAUSES)}")
+    anywhere = size is None and clause is None
+    if anywhere and variant.expected is None and on_record(variant.systems):
+        _say_proved(variant, form)
     found: Counterexample | None = None
-    searched = ""
-    with _apology(UNKNOWN):
+    places: dict[str, list[str]] = {}
+    with _apology(UNKNOWN), progress_line(quiet=form == "json") as say:
         for system in variant.systems:
-            scopes = scopes_up_to(*size) if size else scopes_of(system.name)
-            searched = scopes[-1].name
+            scopes = scopes_of(system.name, size)
             wanted = system.stating(clause) if clause else variant.aims_at
             if wanted == ():
                 continue
-            found = shortest(system, scopes, origin, bound, wanted)
+            answer = look_for(system, scopes, origin, bound, wanted, say)
+            found = answer.found
             if found is not None:
+                places = {_searched(answer): [system.name]}
                 break
+            places.setdefault(_searched(answer), []).append(system.name)
+    if not places:
+        raise click.UsageError(f"{variant.name} does not state {clause}")
+    searched = _in_words(places)
     if form == "json":
         data: dict[str, Any] = {"variant": variant.name, "bound": bound, "scope": searched}
         data["counterexample"] = None if found is None else as_json(found)
@@ -380,10 +414,26 @@ def refute_command(
             data["lasso"] = lasso_data(lasso)
         print(json.dumps(data, indent=2))
     elif found is None:
-        out.print(f"{variant.name}: no counterexample of up to {bound} calls, {searched}")
+        out.print(
+            f"{variant.name}: no counterexample of up to {bound} calls, with {searched}, "
+            "whatever the sizes and the capacity"
+        )
     else:
-        _print_counterexample(variant, found)
+        _print_counterexample(variant, found, searched)
     sys.exit(NONE_FOUND if found is None else FOUND)
+
+
+def _searched(answer: Sought) -> str:
+    """Where no shorter path is, in words."""
+    widest = answer.within[-1]
+    return widest.name if answer.by == "search" else f"{exact_name(widest)}, unrolled by Z3"
+
+
+def _in_words(places: Mapping[str, Sequence[str]]) -> str:
+    """Each place by its name, and where there are several, which systems were looked at there."""
+    if len(places) == 1:
+        return next(iter(places))
+    return "; ".join(f"{place} ({', '.join(systems)})" for place, systems in places.items())
 
 
 def _lasso(variant: Variant, found: Counterexample) -> Lasso | None:
@@ -393,11 +443,28 @@ def _lasso(variant: Variant, found: Counterexample) -> Lasso | None:
     return find_lasso(variant.system, WALK, found.world)
 
 
-def _print_counterexample(variant: Variant, found: Counterexample) -> None:
+def _say_proved(variant: Variant, form: str) -> None:
+    if form == "json":
+        data = {"variant": variant.name, "proved": True, "counterexample": None}
+        print(json.dumps(data, indent=2))
+    else:
+        out.print(
+            f"{variant.name} is proved, for any number of hashes and requests: there is no "
+            "counterexample to look for.\n"
+            f"Prove it again: mmcache-spec prove {variant.name}. "
+            "Search all the same: say where, with --scope."
+        )
+    sys.exit(NONE_FOUND)
+
+
+def _print_counterexample(variant: Variant, found: Counterexample, searched: str) -> None:
     where = "the empty cache" if found.origin == "init" else "the start of a pass"
     calls = "call" if found.length == 1 else "calls"
     out.print(f"{variant.name}: {variant.says}")
-    out.print(f"The shortest counterexample from {where} has {found.length} {calls}.")
+    out.print(
+        f"The shortest counterexample from {where} has {found.length} {calls} "
+        f"(with {searched}; sizes and capacity are free)."
+    )
     out.print()
     for line in story(found):
         out.print(line)
@@ -430,9 +497,10 @@ def variants_command(check: bool, follow: bool) -> None:
             _print_variant(variant)
         return
     bad = 0
-    with _apology(UNKNOWN), workers() as executor:
+    with _apology(UNKNOWN), progress_line() as say, workers() as executor:
         jobs = [(v, executor.submit(_recompute, name, follow)) for name, v in VARIANTS.items()]
         for variant, job in jobs:
+            say(f"{variant.name}, of {len(VARIANTS)} variants")
             differences = job.result()
             bad += bool(differences)
             out.print(f"{'✗' if differences else '✓'} {variant.name}")
@@ -472,6 +540,8 @@ def _recompute(name: str, follow: bool) -> list[str]:
     if expected is None:
         if proof.verdict != "proved":
             differences.append(f"expected to be proved, but {proof.verdict}")
+        elif not on_record(variant.systems):
+            differences.append(f"not on record: run mmcache-spec prove {name} --record")
         return differences
     if set(proof.refuted_clauses) != set(expected.breaks):
         got = ", ".join(proof.refuted_clauses) or "nothing"

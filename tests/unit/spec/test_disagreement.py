@@ -15,7 +15,7 @@ import pytest
 import z3
 
 from mmcache_spec.checks import bounded
-from mmcache_spec.checks.bounded import Disagreement, shortest, witnesses, wrong_start
+from mmcache_spec.checks.bounded import Disagreement, shortest, unrolled, witnesses, wrong_start
 from mmcache_spec.checks.unrolling import Unrolling
 from mmcache_spec.evaluate.interpreter import Call, Interpreter, World
 from mmcache_spec.kernel.goals import ANY, Goal
@@ -65,7 +65,7 @@ def one_slot_more(world: World, start: dict[str, Any], calls: list[Call]) -> Rea
 
 def test_without_a_lie_nothing_is_vetoed(lying: Callable[..., None]) -> None:
     lying()
-    found = shortest(UNFILTERED, [SMALL], "pass", 3, (L1,))
+    found = unrolled(UNFILTERED, [SMALL], "pass", 3, (L1,))
     assert found is not None
     assert found.clauses == ("L1",)
     assert wrong_start(ledger(), SMALLEST, ledger().invariants[0]) is None
@@ -80,13 +80,13 @@ def test_a_wrong_start_that_is_right(lying: Callable[..., None]) -> None:
 def test_another_initial_state(lying: Callable[..., None]) -> None:
     lying(one_slot_more, breaks=always)
     with pytest.raises(Disagreement, match="the interpreter starts in another state"):
-        shortest(ledger(), [SMALLEST], "init", 1)
+        unrolled(ledger(), [SMALLEST], "init", 1)
 
 
 def test_a_pass_that_starts_outside_of_an_invariant(lying: Callable[..., None]) -> None:
     lying(one_slot_more, breaks=always)
     with pytest.raises(Disagreement, match=r"the pass starts outside of \['.*free_slots_conserved"):
-        shortest(ledger(), [SMALLEST], "pass", 1)
+        unrolled(ledger(), [SMALLEST], "pass", 1)
 
 
 def test_a_state_in_which_no_pass_begins(
@@ -104,7 +104,7 @@ def test_a_state_in_which_no_pass_begins(
     system, right = ledger(), Interpreter.evaluate
     lying(never, breaks=always)
     with pytest.raises(Disagreement, match=r"the pass starts outside of \[\]"):
-        shortest(system, [SMALLEST], "pass", 1)
+        unrolled(system, [SMALLEST], "pass", 1)
 
 
 def test_a_call_that_is_refused(lying: Callable[..., None]) -> None:
@@ -115,13 +115,13 @@ def test_a_call_that_is_refused(lying: Callable[..., None]) -> None:
 
     lying(refused, breaks=always, used_in=everything)
     with pytest.raises(Disagreement, match=r"can_allocate is refused by \('pending_not_negative'"):
-        shortest(ledger(), [SMALLEST], "init", 1)
+        unrolled(ledger(), [SMALLEST], "init", 1)
 
 
 def test_a_path_that_breaks_nothing(lying: Callable[..., None]) -> None:
     lying(breaks=always)
     with pytest.raises(Disagreement, match=r"step 1 of 1 breaks \[\]"):
-        shortest(ledger(), [SMALLEST], "init", 1)
+        unrolled(ledger(), [SMALLEST], "init", 1)
 
 
 def test_a_path_that_was_broken_before_its_end(lying: Callable[..., None]) -> None:
@@ -130,6 +130,12 @@ def test_a_path_that_was_broken_before_its_end(lying: Callable[..., None]) -> No
 
     lying(longer)
     with pytest.raises(Disagreement, match=r"step 3 of 4 breaks \['report_disjoint"):
+        unrolled(UNFILTERED, [SMALL], "pass", 3, (L1,))
+
+
+def test_a_pass_that_only_the_search_knows(lying: Callable[..., None]) -> None:
+    lying(follows=lambda self, world, calls: z3.BoolVal(False))
+    with pytest.raises(Disagreement, match="Z3 finds no pass that goes as the search found"):
         shortest(UNFILTERED, [SMALL], "pass", 3, (L1,))
 
 
@@ -152,5 +158,5 @@ def test_every_veto_of_the_search_is_seen_here() -> None:
     """Whoever adds one adds a test of it."""
     vetoes = re.findall(r"raise Disagreement\(", Path(bounded.__file__).read_text())
     tested = re.findall(r"pytest\.raises\(Disagreement", Path(__file__).read_text())
-    assert len(vetoes) == 6
+    assert len(vetoes) == 7
     assert len(tested) >= len(vetoes)
