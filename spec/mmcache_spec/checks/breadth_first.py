@@ -449,6 +449,7 @@ class _Kind:
                 self.solver.add(number >= scope.at_least[name])
         for axiom in system.axioms:
             self.solver.add(finite(axiom.formula, Names()))
+        self._not_negative = [number >= 0 for number in self._numbers]
 
     def search(self, bound: int, progress: Progress) -> Found | None:
         """A shortest path in any of these worlds, unless it is longer than `bound`."""
@@ -466,7 +467,7 @@ class _Kind:
     def _another(self) -> tuple[int, ...] | None:
         """The numbers of a world that nothing is known of, small ones if there are."""
         for most in (1, 2, 3, 4, None):
-            small = [] if most is None else [n <= most for n in self._numbers]
+            small = [] if most is None else [n <= most for n in self._numbers] + self._not_negative
             answer = self.solver.check(*small)
             if answer == z3.sat:
                 model = self.solver.model()
@@ -476,7 +477,11 @@ class _Kind:
         return None
 
     def least(self, length: int, below: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        """The least numbers of a world with a path of this length, if they are below these."""
+        """The least numbers of a world with a path of this length, if they are below these.
+
+        None of them is below zero, also of those that no axiom and no scope bounds.
+        """
+        self.solver.add(*self._not_negative)
         if below is not None:
             self.solver.add(self._precede(below))
         best = None

@@ -594,9 +594,10 @@ class _WithIntegers:
         """
         ranges = []
         for least, most in zip(self._probe.least, self._probe.most, strict=True):
-            if not least or not most or not all(abs(f) < HALF for f in least | most):
+            low, high = ([f for f in side if abs(f) < HALF] for side in (least, most))
+            if not low or not high:
                 raise Undetermined(f"{self._call.action} keeps an integer without limits")
-            ranges.append(range(max(least), min(most) + 1))
+            ranges.append(range(max(low), min(high) + 1))
         stepper = self._stepper
         outcomes: dict[tuple[Packed, bool], tuple[int, ...]] = {}
         for given in product(*ranges):
