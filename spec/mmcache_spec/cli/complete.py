@@ -31,10 +31,10 @@ def complete_command(verbose: bool) -> None:
         proofs = [future.result() for future in futures]
     for system, proof in zip(systems.values(), proofs, strict=True):
         if verbose:
-            for a in proof.answers:
+            for a in proof.decided:
                 out.print(f"  {a.verdict:8} {a.seconds:6.3f} s  {system.name}: {a.question.label}")
         for answer in proof.undetermined:
             print_lines(answer_story(answer))
-        print_lines(complete_summary(system, proof.answers))
-    verdicts = {a.verdict for proof in proofs for a in proof.answers}
+        print_lines(complete_summary(system, proof.decided))
+    verdicts = {a.verdict for proof in proofs for a in proof.decided}
     sys.exit(REFUTED if "refuted" in verdicts else UNKNOWN if "unknown" in verdicts else PROVED)

@@ -12,7 +12,7 @@ from rich.table import Table
 from mmcache_vectors.clauses import CLAUSES
 
 from ..campaign import workers
-from ..checks.complete import Answer
+from ..checks.complete import QuestionOutcome
 from ..checks.induction import Outcome
 from ..checks.proof import Proof, solver_version
 from ..evaluate.text import formula
@@ -86,7 +86,7 @@ def _proof_data(variant: Variant, proof: Proof) -> dict[str, Any]:
                 "verdict": a.verdict,
                 "seconds": round(a.seconds, 4),
             }
-            for a in proof.answers
+            for a in proof.decided
         ],
         "vacuity": {
             "reachable": [name for name, trace in proof.witnesses.items() if trace is not None],
@@ -142,9 +142,9 @@ def _print_proof(variant: Variant, proof: Proof, verbose: bool) -> None:
     out.print(_summary(proof))
 
 
-def _by_system(proof: Proof) -> dict[str, list[Answer]]:
-    found: dict[str, list[Answer]] = {}
-    for answer in proof.answers:
+def _by_system(proof: Proof) -> dict[str, list[QuestionOutcome]]:
+    found: dict[str, list[QuestionOutcome]] = {}
+    for answer in proof.decided:
         found.setdefault(answer.question.system.name.replace("_", "-"), []).append(answer)
     return found
 
@@ -173,9 +173,9 @@ def _summary(proof: Proof) -> str:
     count = len(proof.outcomes)
     reached = len(proof.witnesses) - len(proof.unreachable)
     checks = f"{reached} of {len(proof.witnesses)} vacuity checks reached"
-    if proof.answers:
-        known = len(proof.answers) - len(proof.undetermined)
-        checks = f"{known} of {len(proof.answers)} answers and states determined, {checks}"
+    if proof.decided:
+        known = len(proof.decided) - len(proof.undetermined)
+        checks = f"{known} of {len(proof.decided)} answers and states determined, {checks}"
     time = f"{proof.seconds:.1f} s, z3 {solver_version()}"
     match proof.verdict:
         case "proved":
