@@ -14,6 +14,7 @@ from ..campaign import ClusterError
 from ..checks.bounded import Disagreement, NoVerdict
 from ..checks.foundations import Unfounded
 from ..evaluate.text import formula
+from ..generate.folder import ForeignFile
 from ..model.variants import VARIANTS, Variant
 from ..model.world import scope
 
@@ -69,6 +70,9 @@ def apology(code: int) -> Iterator[None]:
     except ClusterError as error:
         err.print(str(error))
         sys.exit(UNKNOWN)
+    except ForeignFile as error:
+        err.print(str(error))
+        sys.exit(USAGE)
     except OSError as error:
         err.print(f"{error.filename}: {error.strerror}")
         sys.exit(code)

@@ -12,8 +12,9 @@ from mmcache_vectors.clauses import CLAUSES
 from ..checks.complete import questions
 from ..checks.coverage import cover
 from ..checks.induction import obligations
-from ..checks.smtlib import question_script, scripts
+from ..checks.smtlib import is_script, question_script, scripts
 from ..evaluate.text import formula
+from ..generate.folder import write_folder
 from ..model.variants import SPECIFIED, Variant
 from ..render.coverage import coverage_page, goal_sets
 from ..render.reference import reference_page
@@ -30,15 +31,16 @@ def obligations_command(folder: Path, variant: Variant) -> None:
 
     `unsat` means proved.
     """
-    written: set[str] = set()
+    found: dict[str, bytes] = {}
+    for system in variant.systems:
+        for obligation in obligations(system):
+            found |= {f"{s.name}.smt2": s.text.encode() for s in scripts(obligation)}
+        for question in questions(system):
+            script = question_script(question)
+            found[f"{script.name}.smt2"] = script.text.encode()
     with apology(USAGE):
-        folder.mkdir(parents=True, exist_ok=True)
-        for system in variant.systems:
-            found = [script for o in obligations(system) for script in scripts(o)]
-            for script in (*found, *map(question_script, questions(system))):
-                (folder / f"{script.name}.smt2").write_text(script.text, encoding="utf-8")
-                written.add(script.name)
-    out.print(f"{len(written)} scripts in {folder}")
+        write_folder(folder, found, is_script)
+    out.print(f"{len(found)} scripts in {folder}")
 
 
 @click.command("coverage")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
-from mmcache_vectors.manager import encode
+from mmcache_vectors.document import write_atomically
+from mmcache_vectors.manager import encode, is_vector
 
 from ..campaign import workers
+from ..generate.folder import drift, write_folder
 from ..generate.manifest import manifest, statistics
 from ..generate.suite import Suite, generate
 from ..generate.walks import walks
@@ -38,44 +42,42 @@ def counterexamples_command(check: bool, folder: Path | None, deep: bool) -> Non
     if deep:
         _write_walks(check, folder)
         return
-    package = vectors_package()
-    folder = folder or package / "vectors"
+    package = vectors_package() if folder is None else None
     with apology(UNKNOWN), workers() as executor:
         suite = generate(executor)
-    files = {folder / f"{v.id}.json": encode(v) for v in suite.vectors.values()}
-    files[folder.parent / "manifest.json"] = manifest(suite)
-    present = {p: p.read_bytes() for p in folder.glob("*.json")}
-    present |= {p: p.read_bytes() for p in files if p.is_file()}
-    if check:
-        drifted = [p for p in sorted({*files, *present}) if files.get(p) != present.get(p)]
-        for path in drifted:
-            what = (
-                "is not generated any more"
-                if path not in files
-                else ("differs" if path in present else "is missing")
-            )
-            out.print(f"✗ {path} {what}")
-        out.print("mend it: mmcache-spec counterexamples" if drifted else _statistics(suite))
-        sys.exit(1 if drifted else 0)
+    vectors = {f"{v.id}.json": encode(v) for v in suite.vectors.values()}
+    # The manifest is the package's own: beside its folder, and beside no other.
+    beside = {} if package is None else {package / "manifest.json": manifest(suite)}
+    folder = folder or vectors_package() / "vectors"
     with apology(USAGE):
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in present.keys() - files.keys():
-            path.unlink()
-        for path, content in files.items():
-            path.write_bytes(content)
+        if check:
+            _say_drift([*drift(folder, vectors), *_differs(beside)], suite)
+        write_folder(folder, vectors, is_vector)
+        for path, content in beside.items():
+            write_atomically(path, content)
     out.print(_statistics(suite))
+
+
+def _say_drift(drifted: Sequence[str], suite: Suite) -> NoReturn:
+    for line in drifted:
+        out.print(f"✗ {line}")
+    out.print("mend it: mmcache-spec counterexamples" if drifted else _statistics(suite))
+    sys.exit(1 if drifted else 0)
+
+
+def _differs(files: Mapping[Path, bytes]) -> Iterator[str]:
+    for path, content in files.items():
+        if not path.is_file() or path.read_bytes() != content:
+            yield f"{path} is not as generated"
 
 
 def _write_walks(check: bool, folder: Path | None) -> None:
     if folder is None or check:
         raise click.UsageError("--deep needs --out, and nothing to --check: it is not packaged")
     with apology(USAGE), workers() as executor:
-        folder.mkdir(parents=True, exist_ok=True)
-        count = 0
-        for vector in walks(executor):
-            (folder / f"{vector.id}.json").write_bytes(encode(vector))
-            count += 1
-    out.print(f"{count} vectors in {folder}")
+        vectors = {f"{v.id}.json": encode(v) for v in walks(executor)}
+        write_folder(folder, vectors, is_vector)
+    out.print(f"{len(vectors)} vectors in {folder}")
     out.print(f"run them: mmcache-conformance run --vectors {folder}")
 
 
