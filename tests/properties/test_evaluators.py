@@ -15,7 +15,7 @@ from mmcache_spec.evaluate import unbounded
 from mmcache_spec.evaluate.compiled import CompiledSystem
 from mmcache_spec.evaluate.cvc5_terms import cvc5_decides
 from mmcache_spec.evaluate.finite import Finite
-from mmcache_spec.evaluate.interpreter import Call, Interpreter
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter
 from mmcache_spec.kernel.system import Action, TransitionSystem
 from mmcache_spec.kernel.terms import BOOL, INT, TRUE, MapSort, SetSort, Term
 from mmcache_spec.model.variants import VARIANTS
@@ -65,7 +65,7 @@ def _by_compiled(term: Term, system: TransitionSystem, at: Situation) -> object:
         TRUE,
     )
     compiled = CompiledSystem(fresh, at.world)
-    done = compiled.compile(Call("ask"))(compiled.pack(at.before))
+    done = compiled.compile(ActionCall("ask"))(compiled.pack(at.before))
     assert done is not None
     value = compiled.unpack(done[1])[variable.name]
     return bool(value) if term.sort == BOOL else value
@@ -107,10 +107,10 @@ def test_random_formulas_follow_for_cvc5_too() -> None:
     assert decided > 0.9 * len(formulas)
 
 
-def _calls(system: TransitionSystem, at: Situation, chance: random.Random) -> Iterator[Call]:
+def _calls(system: TransitionSystem, at: Situation, chance: random.Random) -> Iterator[ActionCall]:
     for action in system.actions:
         given = {p.name: random_value(chance, p.sort, at.world) for p in action.parameters}
-        yield Call(action.name, given)
+        yield ActionCall(action.name, given)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -171,7 +171,7 @@ def test_compiled_calls_do_what_the_interpreter_does(name: str) -> None:
     assert made >= 4 * len(system.actions)
 
 
-def _integers(call: Call) -> list[int]:
+def _integers(call: ActionCall) -> list[int]:
     return [v for v in call.arguments.values() if isinstance(v, int)]
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import z3
 
-from ..evaluate.interpreter import Call, Interpreter, State, Step, World
+from ..evaluate.interpreter import ActionCall, Interpreter, State, Step, World
 from ..kernel.goals import Goal
 from ..kernel.system import Invariant, Property, Scope, TransitionSystem
 from .breadth_first import Found, Progress, TooMuch, quickest
@@ -388,7 +388,7 @@ def _settle(solver: z3.Solver, pin: Pin, model: z3.ModelRef) -> z3.ModelRef:
 
 
 def _executed(
-    system: TransitionSystem, start: Start, world: World, first: State, calls: list[Call]
+    system: TransitionSystem, start: Start, world: World, first: State, calls: list[ActionCall]
 ) -> Trace:
     """The same path, run by the interpreter from an admissible state through admissible calls."""
     interpreter = Interpreter(system, world)

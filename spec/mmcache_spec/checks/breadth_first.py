@@ -19,7 +19,7 @@ from typing import Any
 import z3
 
 from ..evaluate.finite import Finite, Names
-from ..evaluate.interpreter import Call, World
+from ..evaluate.interpreter import ActionCall, World
 from ..evaluate.stepper import (
     Form,
     Packed,
@@ -73,7 +73,7 @@ class Found:
 
     scope: Scope
     world: World
-    calls: tuple[Call, ...]
+    calls: tuple[ActionCall, ...]
 
     @property
     def length(self) -> int:
@@ -728,7 +728,7 @@ class _Walk:
         self._came: dict[Packed, tuple[Packed, int]] = {}
         self.seen: set[Packed] = set()
 
-    def shortest(self, starts: Iterable[Packed], bound: int) -> tuple[Call, ...] | None:
+    def shortest(self, starts: Iterable[Packed], bound: int) -> tuple[ActionCall, ...] | None:
         stepper, seen, images = self._stepper, self.seen, self._images
         level = []
         for state in starts:
@@ -759,7 +759,9 @@ class _Walk:
     def _in_order(self, state: Packed) -> list[Successor]:
         return sorted(self._stepper.successors(state), key=lambda s: (s[0], s[2]))
 
-    def _path(self, last: Packed, number: int, after: Packed, broke: bool) -> tuple[Call, ...]:
+    def _path(
+        self, last: Packed, number: int, after: Packed, broke: bool
+    ) -> tuple[ActionCall, ...]:
         calls = [self._stepper.call(number, last, after, broke)]
         state = last
         while state in self._came:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import z3
 
 from ..evaluate.finite import Finite, Names, conjunction, disjunction, negation
-from ..evaluate.interpreter import Call, World
+from ..evaluate.interpreter import ActionCall, World
 from ..kernel.goals import ANY, Goal
 from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort
@@ -254,7 +254,7 @@ class Unrolling:
             pins += self._pins(self.states[0][variable.name], variable.sort)
         return pins
 
-    def follows(self, world: World, calls: Sequence[Call]) -> Any:
+    def follows(self, world: World, calls: Sequence[ActionCall]) -> Any:
         """The condition that the path is these calls in this world."""
         finite = self.finite
         same = [finite.equal(finite.constants[c], value) for c, value in world.constants.items()]
@@ -318,7 +318,7 @@ class Unrolling:
             return [pin for v in value.values() for pin in self._pins(v, sort.value)]
         return [Pin(tuple(value.values()))]
 
-    def read(self, model: z3.ModelRef) -> tuple[World, dict[str, Value], list[Call]]:
+    def read(self, model: z3.ModelRef) -> tuple[World, dict[str, Value], list[ActionCall]]:
         """The world, the first state and the calls of a model."""
         start = {
             v.name: read_value(model, self.states[0][v.name], v.sort) for v in self.system.variables
@@ -326,7 +326,7 @@ class Unrolling:
         world = read_world(model, self.system, self.finite)
         return world, start, self._calls(model)
 
-    def _calls(self, model: z3.ModelRef) -> list[Call]:
+    def _calls(self, model: z3.ModelRef) -> list[ActionCall]:
         calls = []
         for moment in self.moments:
             (name,) = (n for n, f in moment.fires.items() if read_value(model, f, BOOL))
@@ -335,7 +335,7 @@ class Unrolling:
             arguments = {
                 p.name: read_value(model, given[p.name], p.sort) for p in action.parameters
             }
-            calls.append(Call(name, arguments))
+            calls.append(ActionCall(name, arguments))
         return calls
 
 

@@ -29,7 +29,7 @@ from ..kernel.terms import (
     subterms,
     unnamed,
 )
-from .interpreter import Call, State, World
+from .interpreter import ActionCall, State, World
 
 __all__ = [
     "CompiledCall",
@@ -108,7 +108,7 @@ class CompiledSystem:
     def variables(self) -> tuple[Symbol, ...]:
         return tuple(v for v in self.system.variables if self.with_ghosts or v.role != "ghost")
 
-    def compile(self, call: Call) -> CompiledCall:
+    def compile(self, call: ActionCall) -> CompiledCall:
         """The function that performs this call, for whatever integers."""
         action = self.system.action(call.action)
         integers = [p.name for p in action.parameters if p.sort == INT]

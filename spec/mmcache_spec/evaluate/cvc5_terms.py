@@ -37,7 +37,7 @@ from ..kernel.terms import (
 
 __all__ = ["Cvc5Terms", "cvc5_decides"]
 
-Scope = Mapping[Symbol, Any]
+Bindings = Mapping[Symbol, Any]
 
 
 class Cvc5Terms:
@@ -100,39 +100,41 @@ class Cvc5Terms:
 
     # Truth, amounts and elements.
 
-    def _bool(self, term: Term, scope: Scope) -> Any:
+    def _bool(self, term: Term, bindings: Bindings) -> Any:
         term = unnamed(term)
         match term:
             case Symbol():
-                return self._plain(term, scope)
+                return self._plain(term, bindings)
             case Binder(name="forall" | "exists"):
-                return self._quantified(term, scope)
+                return self._quantified(term, bindings)
             case Op(name="and", args=args):
-                return self._joined(Kind.AND, True, [self._bool(a, scope) for a in args])
+                return self._joined(Kind.AND, True, [self._bool(a, bindings) for a in args])
             case Op(name="or", args=args):
-                return self._joined(Kind.OR, False, [self._bool(a, scope) for a in args])
+                return self._joined(Kind.OR, False, [self._bool(a, bindings) for a in args])
             case Op(name="not", args=(one,)):
-                return self._make(Kind.NOT, self._bool(one, scope))
+                return self._make(Kind.NOT, self._bool(one, bindings))
             case Op(name="implies", args=(one, two)):
-                return self._make(Kind.IMPLIES, self._bool(one, scope), self._bool(two, scope))
+                return self._make(
+                    Kind.IMPLIES, self._bool(one, bindings), self._bool(two, bindings)
+                )
             case Op(name="member", args=(members, *element)):
-                return self._member(members, [self._value(e, scope) for e in element], scope)
+                return self._member(members, [self._value(e, bindings) for e in element], bindings)
             case Op(name="lt", args=(one, two)):
-                return self._make(Kind.LT, self._value(one, scope), self._value(two, scope))
+                return self._make(Kind.LT, self._value(one, bindings), self._value(two, bindings))
             case Op(name="le", args=(one, two)):
-                return self._make(Kind.LEQ, self._value(one, scope), self._value(two, scope))
+                return self._make(Kind.LEQ, self._value(one, bindings), self._value(two, bindings))
             case Op(name="eq", args=(one, two)):
-                return self._equal(one, two, scope)
-        return self._value(term, scope)
+                return self._equal(one, two, bindings)
+        return self._value(term, bindings)
 
     def _joined(self, kind: Any, nothing: bool, parts: Sequence[Any]) -> Any:
         if len(parts) > 1:
             return self._make(kind, *parts)
         return parts[0] if parts else self.manager.mkBoolean(nothing)
 
-    def _quantified(self, term: Binder, scope: Scope) -> Any:
+    def _quantified(self, term: Binder, bindings: Bindings) -> Any:
         variables = [self.manager.mkVar(self._sort(v.sort), v.name) for v in term.variables]
-        inner = {**scope, **dict(zip(term.variables, variables, strict=True))}
+        inner = {**bindings, **dict(zip(term.variables, variables, strict=True))}
         kind = Kind.FORALL if term.name == "forall" else Kind.EXISTS
         listed = self._make(Kind.VARIABLE_LIST, *variables)
         return self._make(kind, listed, self._bool(term.body, inner))
@@ -141,69 +143,71 @@ class Cvc5Terms:
         variables = [self.manager.mkVar(self._sort(s), "x") for s in sorts]
         return self._make(Kind.FORALL, self._make(Kind.VARIABLE_LIST, *variables), body(variables))
 
-    def _equal(self, one: Term, two: Term, scope: Scope) -> Any:
+    def _equal(self, one: Term, two: Term, bindings: Bindings) -> Any:
         if isinstance(one.sort, SetSort):
             return self._for_all(
                 one.sort.elements,
                 lambda x: self._make(
-                    Kind.EQUAL, self._member(one, x, scope), self._member(two, x, scope)
+                    Kind.EQUAL, self._member(one, x, bindings), self._member(two, x, bindings)
                 ),
             )
         if isinstance(one.sort, MapSort):
             return self._for_all(
                 [one.sort.key],
                 lambda x: self._make(
-                    Kind.EQUAL, self._entry(one, x[0], scope), self._entry(two, x[0], scope)
+                    Kind.EQUAL, self._entry(one, x[0], bindings), self._entry(two, x[0], bindings)
                 ),
             )
-        return self._make(Kind.EQUAL, self._value(one, scope), self._value(two, scope))
+        return self._make(Kind.EQUAL, self._value(one, bindings), self._value(two, bindings))
 
-    def _value(self, term: Term, scope: Scope) -> Any:
+    def _value(self, term: Term, bindings: Bindings) -> Any:
         term = unnamed(term)
         match term:
             case Literal(value=value):
                 return self.manager.mkInteger(value)
             case Symbol():
-                return self._plain(term, scope)
+                return self._plain(term, bindings)
             case Op(name="add", args=(one, two)):
-                return self._make(Kind.ADD, self._value(one, scope), self._value(two, scope))
+                return self._make(Kind.ADD, self._value(one, bindings), self._value(two, bindings))
             case Op(name="sub", args=(one, two)):
-                return self._make(Kind.SUB, self._value(one, scope), self._value(two, scope))
+                return self._make(Kind.SUB, self._value(one, bindings), self._value(two, bindings))
             case Op(name="ite", args=(condition, one, two)):
                 return self._make(
                     Kind.ITE,
-                    self._bool(condition, scope),
-                    self._value(one, scope),
-                    self._value(two, scope),
+                    self._bool(condition, bindings),
+                    self._value(one, bindings),
+                    self._value(two, bindings),
                 )
             case Op(name="get", args=(table, key)):
-                return self._entry(table, self._value(key, scope), scope)
+                return self._entry(table, self._value(key, bindings), bindings)
             case Op(name="apply", function=Function() as f, args=(argument,)):
-                given = [self._value(argument, scope)]
+                given = [self._value(argument, bindings)]
                 return self._applied(("function", f.name), f.name, self._sort(f.range), given)
             case Op(name="total", function=Function() as weight, args=(members,)):
                 members = unnamed(members)
                 if isinstance(members, Op) and members.name == "ite":
                     condition, one, two = members.args
                     sums = (replace(term, args=(one,)), replace(term, args=(two,)))
-                    return self._value(ite(condition, *sums), scope)
+                    return self._value(ite(condition, *sums), bindings)
                 form, free = alpha_form(members)
                 name = f"total {weight.name} {len(self._symbols)}"
-                outer = [scope[v] for v in free]
+                outer = [bindings[v] for v in free]
                 return self._applied(("total", weight.name, form), name, self._sort(INT), outer)
             case Binder(name="largest"):
-                return self._largest(term, scope)
+                return self._largest(term, bindings)
         if term.sort == BOOL:
-            return self._bool(term, scope)
+            return self._bool(term, bindings)
         raise TypeError(f"no translation for {term!r}")
 
-    def _plain(self, symbol: Symbol, scope: Scope) -> Any:
-        return scope[symbol] if symbol.role == "bound" else self._variable(symbol, [], symbol.sort)
+    def _plain(self, symbol: Symbol, bindings: Bindings) -> Any:
+        return (
+            bindings[symbol] if symbol.role == "bound" else self._variable(symbol, [], symbol.sort)
+        )
 
-    def _largest(self, term: Binder, scope: Scope) -> Any:
+    def _largest(self, term: Binder, bindings: Bindings) -> Any:
         """A name for the greatest value, and what makes it so."""
         form, free = alpha_form(term)
-        outer = [scope[v] for v in free]
+        outer = [bindings[v] for v in free]
         new = ("largest", form) not in self._symbols
         name = f"largest {len(self._symbols)}"
         found = self._applied(("largest", form), name, self._sort(INT), outer)
@@ -216,11 +220,11 @@ class Cvc5Terms:
     ) -> None:
         assert term.value is not None
         outer = [self.manager.mkVar(self._sort(v.sort), v.name) for v in free]
-        scope = dict(zip(free, outer, strict=True))
+        bindings = dict(zip(free, outer, strict=True))
         greatest = self._applied(("largest", form), name, self._sort(INT), outer)
         (x,) = term.variables
         y = self.manager.mkVar(self._sort(x.sort), x.name)
-        inner = {**scope, x: y}
+        inner = {**bindings, x: y}
         chosen, value = self._bool(term.body, inner), self._value(term.value, inner)
         listed = self._make(Kind.VARIABLE_LIST, y)
         some = self._make(Kind.EXISTS, listed, chosen)
@@ -242,17 +246,17 @@ class Cvc5Terms:
 
     # Sets and maps, by their members and entries.
 
-    def _member(self, members: Term, element: Sequence[Any], scope: Scope) -> Any:
+    def _member(self, members: Term, element: Sequence[Any], bindings: Bindings) -> Any:
         members = unnamed(members)
 
         def within(part: Term) -> Any:
-            return self._member(part, element, scope)
+            return self._member(part, element, bindings)
 
         match members:
             case Symbol():
                 return self._variable(members, element, BOOL)
             case Binder(name="setof"):
-                inner = {**scope, **dict(zip(members.variables, element, strict=True))}
+                inner = {**bindings, **dict(zip(members.variables, element, strict=True))}
                 return self._bool(members.body, inner)
             case Op(name="empty"):
                 return self.manager.mkBoolean(False)
@@ -261,34 +265,36 @@ class Cvc5Terms:
             case Op(name="minus", args=(one, two)):
                 return self._make(Kind.AND, within(one), self._make(Kind.NOT, within(two)))
             case Op(name="insert", args=(one, *given)):
-                return self._make(Kind.OR, within(one), self._are(element, given, scope))
+                return self._make(Kind.OR, within(one), self._are(element, given, bindings))
             case Op(name="remove", args=(one, *given)):
-                other = self._make(Kind.NOT, self._are(element, given, scope))
+                other = self._make(Kind.NOT, self._are(element, given, bindings))
                 return self._make(Kind.AND, within(one), other)
             case Op(name="ite", args=(condition, one, two)):
-                return self._make(Kind.ITE, self._bool(condition, scope), within(one), within(two))
+                return self._make(
+                    Kind.ITE, self._bool(condition, bindings), within(one), within(two)
+                )
         raise TypeError(f"no members of {members!r}")
 
-    def _are(self, element: Sequence[Any], given: Sequence[Term], scope: Scope) -> Any:
+    def _are(self, element: Sequence[Any], given: Sequence[Term], bindings: Bindings) -> Any:
         pairs = zip(element, given, strict=True)
-        same = [self._make(Kind.EQUAL, x, self._value(g, scope)) for x, g in pairs]
+        same = [self._make(Kind.EQUAL, x, self._value(g, bindings)) for x, g in pairs]
         return self._joined(Kind.AND, True, same)
 
-    def _entry(self, table: Term, key: Any, scope: Scope) -> Any:
+    def _entry(self, table: Term, key: Any, bindings: Bindings) -> Any:
         table = unnamed(table)
         match table:
             case Symbol():
                 assert isinstance(table.sort, MapSort)
                 return self._variable(table, [key], table.sort.value)
             case Binder(name="mapof", variables=(variable,)):
-                return self._value(table.body, {**scope, variable: key})
+                return self._value(table.body, {**bindings, variable: key})
             case Op(name="put", args=(one, at, value)):
-                here = self._make(Kind.EQUAL, key, self._value(at, scope))
-                new = self._value(value, scope)
-                return self._make(Kind.ITE, here, new, self._entry(one, key, scope))
+                here = self._make(Kind.EQUAL, key, self._value(at, bindings))
+                new = self._value(value, bindings)
+                return self._make(Kind.ITE, here, new, self._entry(one, key, bindings))
             case Op(name="ite", args=(condition, one, two)):
-                yes, no = self._entry(one, key, scope), self._entry(two, key, scope)
-                return self._make(Kind.ITE, self._bool(condition, scope), yes, no)
+                yes, no = self._entry(one, key, bindings), self._entry(two, key, bindings)
+                return self._make(Kind.ITE, self._bool(condition, bindings), yes, no)
         raise TypeError(f"no entries of {table!r}")
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
 from ..kernel.terms import BOOL, INT, Binder, MapSort, Op, SetSort, Symbol, Term, subterms
 from .compiled import CompiledSystem, Emitter, choice, code, is_code, sum_of, text_of
-from .interpreter import Call, World
+from .interpreter import ActionCall, World
 
 __all__ = [
     "Form",
@@ -273,7 +273,7 @@ class Stepper:
         self.alive = tuple(None if name is None else by_name[name] for name in alive)
         self.normal = _Normal(self)
         self.wanted = wanted
-        self.calls: list[Call] = []
+        self.calls: list[ActionCall] = []
         self._with_integers: dict[int, _WithIntegers] = {}
         self._expand = self._write()
         self._breaks = self._write_invariants([p for p in wanted if isinstance(p, Invariant)])
@@ -351,7 +351,7 @@ class Stepper:
         """Whether the state violates a wanted invariant."""
         return bool(self._breaks(state, self.signs))
 
-    def call(self, number: int, before: Packed, after: Packed, broke: bool) -> Call:
+    def call(self, number: int, before: Packed, after: Packed, broke: bool) -> ActionCall:
         """The call with its integers, which are forms."""
         if number in self._with_integers:
             return self._with_integers[number].call(before, after, broke)
@@ -455,7 +455,7 @@ class Stepper:
             body.append(" " * depth + f"out(({number}, {after}, {bad}))")
         return _made("expand(s, S, N, out, more)", body)
 
-    def _when_allowed(self, number: int, action: Action, call: Call) -> list[str]:
+    def _when_allowed(self, number: int, action: Action, call: ActionCall) -> list[str]:
         """A note that the call may happen, if the guards without integer arguments allow it."""
         integers = {p.name for p in action.parameters if p.sort == INT}
         writer = self._emitter(call.arguments)
@@ -467,11 +467,13 @@ class Stepper:
         test = " and ".join(c for c in conditions if c != "True") or "True"
         return [*writer.lines, f"if {test}: more({number})"]
 
-    def _element_calls(self, action: Action) -> Iterable[Call]:
+    def _element_calls(self, action: Action) -> Iterable[ActionCall]:
         parameters = [p for p in action.parameters if p.sort != INT]
         choices = [self._compiled.elements(p.sort) for p in parameters]
         for values in product(*choices):
-            yield Call(action.name, dict(zip((p.name for p in parameters), values, strict=True)))
+            yield ActionCall(
+                action.name, dict(zip((p.name for p in parameters), values, strict=True))
+            )
 
     def one(
         self, action: Action, arguments: Mapping[str, Any], *, indented: bool
@@ -529,7 +531,7 @@ class Stepper:
 class _WithIntegers:
     """A call with integer arguments: each choice of them that makes a difference."""
 
-    def __init__(self, stepper: Stepper, action: Action, call: Call) -> None:
+    def __init__(self, stepper: Stepper, action: Action, call: ActionCall) -> None:
         self._stepper = stepper
         self._call = call
         self._names = [p.name for p in action.parameters if p.sort == INT]
@@ -552,14 +554,14 @@ class _WithIntegers:
         change = self._places.changed
         return [(number, change(state, new), bad) for _, new, bad in self._outcomes(state)]
 
-    def call(self, before: Packed, after: Packed, broke: bool) -> Call:
+    def call(self, before: Packed, after: Packed, broke: bool) -> ActionCall:
         given = next(
             numbers
             for numbers, new, bad in self._outcomes(before)
             if (self._places.changed(before, new), bad) == (after, broke)
         )
         integers = dict(zip(self._names, given, strict=True))
-        return Call(self._call.action, {**self._call.arguments, **integers})
+        return ActionCall(self._call.action, {**self._call.arguments, **integers})
 
     def _outcomes(self, state: Packed) -> list[tuple[tuple[int, ...], Packed, bool]]:
         key = self._places.read_in(state)

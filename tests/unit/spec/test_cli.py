@@ -19,7 +19,7 @@ from mmcache_spec.checks.complete import questions
 from mmcache_spec.checks.induction import obligations
 from mmcache_spec.checks.redundancy import without
 from mmcache_spec.checks.smtlib import scripts
-from mmcache_spec.cli import app as cli
+from mmcache_spec.cli.app import cli
 from mmcache_spec.generate.record import add_to_record, on_record
 from mmcache_spec.model.encoder_decoder import encoder_decoder
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def run() -> Callable[..., Result]:
-    return lambda *arguments: CliRunner().invoke(cli.cli, arguments)
+    return lambda *arguments: CliRunner().invoke(cli, arguments)
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_complete_shows_two_answers_where_a_clause_is_missing(
 ) -> None:
     (claim,) = (p for p in encoder_decoder().properties if p.name == "notice_after_the_step")
     gappy = replace(SPECIFIED, systems=(without(encoder_decoder(), claim),))
-    monkeypatch.setattr(cli, "SPECIFIED", gappy)
+    monkeypatch.setattr("mmcache_spec.cli.complete.SPECIFIED", gappy)
     monkeypatch.setitem(VARIANTS, gappy.name, gappy)
     done = run("complete")
     assert done.exit_code == 1
@@ -129,8 +129,8 @@ def test_refute_of_a_proved_design_says_so_and_searches_nothing(
     def never(*_: object) -> None:
         raise AssertionError("it searches")
 
-    monkeypatch.setattr(cli, "shortest", never)
-    monkeypatch.setattr(cli, "on_record", lambda systems: True)
+    monkeypatch.setattr("mmcache_spec.cli.refute.look_for", never)
+    monkeypatch.setattr("mmcache_spec.cli.refute.on_record", lambda systems: True)
     done = run("refute", "specified")
     assert done.exit_code == 1
     assert "specified is proved, for any number of hashes and requests" in done.output
@@ -187,7 +187,7 @@ def test_unknown_is_never_proved(
     def undecided(*_: object) -> None:
         raise NoVerdict("for the test")
 
-    monkeypatch.setattr(cli, "_prove", undecided)
+    monkeypatch.setattr("mmcache_spec.cli.jobs.proof_of", undecided)
     assert run("prove").exit_code == 3
 
 

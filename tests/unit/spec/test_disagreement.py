@@ -17,7 +17,7 @@ import z3
 from mmcache_spec.checks import bounded
 from mmcache_spec.checks.bounded import Disagreement, shortest, unrolled, witnesses, wrong_start
 from mmcache_spec.checks.unrolling import Unrolling
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, World
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, World
 from mmcache_spec.kernel.goals import ANY, Goal
 from mmcache_spec.kernel.terms import FALSE, Term
 from mmcache_spec.model.ledger import ledger
@@ -29,8 +29,8 @@ SMALL = scope(2, 1, 2)
 UNFILTERED = VARIANTS["unfiltered_report"].system
 (L1,) = (p for p in UNFILTERED.properties if p.clause == "L1")
 
-Read = tuple[World, dict[str, Any], list[Call]]
-Lie = Callable[[World, dict[str, Any], list[Call]], Read]
+Read = tuple[World, dict[str, Any], list[ActionCall]]
+Lie = Callable[[World, dict[str, Any], list[ActionCall]], Read]
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def everything(self: Unrolling, model: object) -> Any:
     return self.scope.universe
 
 
-def one_slot_more(world: World, start: dict[str, Any], calls: list[Call]) -> Read:
+def one_slot_more(world: World, start: dict[str, Any], calls: list[ActionCall]) -> Read:
     return world, {**start, "free_slots": start["free_slots"] + 1}, calls
 
 
@@ -94,7 +94,7 @@ def test_a_state_in_which_no_pass_begins(
 ) -> None:
     """Every invariant holds there, and the condition of a pass does not."""
 
-    def never(world: World, start: dict[str, Any], calls: list[Call]) -> Read:
+    def never(world: World, start: dict[str, Any], calls: list[ActionCall]) -> Read:
         monkeypatch.setattr(Interpreter, "evaluate", evaluate)
         return world, start, calls
 
@@ -108,10 +108,10 @@ def test_a_state_in_which_no_pass_begins(
 
 
 def test_a_call_that_is_refused(lying: Callable[..., None]) -> None:
-    def refused(world: World, start: dict[str, Any], calls: list[Call]) -> Read:
+    def refused(world: World, start: dict[str, Any], calls: list[ActionCall]) -> Read:
         (one,) = world.universe["Input"]
         sizes = {"encoder_compute_budget": 1, "num_embeds_to_schedule": -1}
-        return world, start, [Call("can_allocate", {"input": one, **sizes})]
+        return world, start, [ActionCall("can_allocate", {"input": one, **sizes})]
 
     lying(refused, breaks=always, used_in=everything)
     with pytest.raises(Disagreement, match=r"can_allocate is refused by \('pending_not_negative'"):
@@ -125,8 +125,8 @@ def test_a_path_that_breaks_nothing(lying: Callable[..., None]) -> None:
 
 
 def test_a_path_that_was_broken_before_its_end(lying: Callable[..., None]) -> None:
-    def longer(world: World, start: dict[str, Any], calls: list[Call]) -> Read:
-        return world, start, [*calls, Call("get_freed_mm_hashes")]
+    def longer(world: World, start: dict[str, Any], calls: list[ActionCall]) -> Read:
+        return world, start, [*calls, ActionCall("get_freed_mm_hashes")]
 
     lying(longer)
     with pytest.raises(Disagreement, match=r"step 3 of 4 breaks \['report_disjoint"):
