@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from mmcache_spec.checks import breadth_first
-from mmcache_spec.checks.bounded import FEW, look_for
+from mmcache_spec.checks import bounded, breadth_first
+from mmcache_spec.checks.bounded import FEW, SMALL, Sought, elements, look_for
 from mmcache_spec.checks.breadth_first import Found, TooMuch, quickest
 from mmcache_spec.evaluate import stepper
 from mmcache_spec.evaluate.interpreter import Interpreter, World
@@ -318,36 +318,73 @@ def test_an_answer_that_nothing_rests_on_is_noticed(monkeypatch: pytest.MonkeyPa
 # --- beyond the search -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "size"),
-    [("lookahead_not_scheduled", (1, 1, 1)), ("whole_item_exceeds_the_budget", (2, 1, 2))],
-)
-def test_positions_of_tokens_are_beyond_the_search_and_z3_unrolls(
-    name: str, size: tuple[int, int, int]
-) -> None:
-    """The engine and the model of progress compute with integers that are no sizes and no ages."""
-    variant, scopes = VARIANTS[name], [scope(*size)]
+def test_the_budgets_of_a_pass_are_beyond_the_search_and_z3_unrolls() -> None:
+    """The model of progress computes with integers that are no sizes and no ages."""
+    variant, scopes = VARIANTS["whole_item_exceeds_the_budget"], [scope(2, 1, 2)]
     assert variant.expected is not None
     wanted = variant.aims_at
     assert wanted is not None
     with pytest.raises(TooMuch, match="depends on more than order and size"):
         quickest(variant.system, scopes, "init", 3, wanted)
     sought = look_for(variant.system, scopes, "init", 3, wanted)
-    assert (sought.by, sought.within) == ("unrolling", tuple(scopes))
+    assert (sought.searched, sought.unrolled) == ((), tuple(scopes))
     assert sought.found is not None
     assert sought.found.actions == variant.expected.from_init
 
 
 def test_of_many_scopes_z3_unrolls_the_widest_and_says_so() -> None:
-    variant, scopes = VARIANTS["lookahead_not_scheduled"], scopes_up_to(1, 1, 1)
+    variant, scopes = VARIANTS["waiting_stalls_the_queue"], scopes_up_to(1, 1, 1)
     assert len(scopes) > FEW
-    sought = look_for(variant.system, scopes, "init", 1, variant.aims_at)
-    assert (sought.by, sought.within, sought.found) == ("unrolling", (scopes[-1],), None)
+    sought = look_for(variant.system, scopes, "init", 2, variant.aims_at)
+    assert sought == Sought(None, (), (scopes[-1],))
 
 
 def test_a_ledger_is_searched_in_all_scopes() -> None:
     variant, scopes = VARIANTS["reset_keeps_references"], scopes_up_to(1, 1, 1)
     sought = look_for(variant.system, scopes, "init", 3)
-    assert (sought.by, sought.within) == ("search", tuple(scopes))
+    assert (sought.searched, sought.unrolled) == (tuple(scopes), ())
     assert sought.found is not None
     assert sought.found.length == 2
+
+
+def test_passes_in_large_scopes_are_left_to_z3() -> None:
+    variant, scopes = VARIANTS["reset_keeps_references"], scopes_up_to(3, 2, 2)
+    sought = look_for(variant.system, scopes, "pass", 3)
+    assert sought.unrolled == (scopes[-1],)
+    assert list(sought.searched) == [s for s in scopes if elements(s) <= SMALL]
+
+
+@pytest.mark.parametrize("name", ["lookahead_not_scheduled", "reset_in_flight"])
+def test_positions_of_tokens_are_searched(name: str) -> None:
+    """They are numbers with limits of their own, and so few that each is tried."""
+    variant, scopes = VARIANTS[name], scopes_up_to(1, 1, 1)
+    assert variant.expected is not None
+    sought = look_for(variant.system, scopes, "init", 8, variant.aims_at)
+    assert (sought.searched, sought.unrolled) == (tuple(scopes), ())
+    assert sought.found is not None
+    assert sought.found.actions == variant.expected.from_init
+
+
+def test_what_was_found_is_kept_where_larger_scopes_are_beyond_the_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And the scopes that were not gone through are not spoken of."""
+    variant, scopes = VARIANTS["reset_in_flight"], scopes_up_to(2, 2, 2)
+    monkeypatch.setattr(bounded, "SMALL", 3)
+    monkeypatch.setattr(bounded, "FEWER_STATES", 1_000)
+    sought = look_for(variant.system, scopes, "init", 8, variant.aims_at)
+    assert sought.found is not None
+    assert sought.found.length == 7
+    assert sought.unrolled == ()
+    assert 0 < len(sought.searched) < len(scopes)
+    most = max(map(elements, sought.searched))
+    assert list(sought.searched) == [s for s in scopes if elements(s) <= most]
+
+
+def test_numbers_that_nothing_bounds_are_not_below_zero_in_the_least_world() -> None:
+    """The rank of a request may be any number, and the search ends."""
+    variant = VARIANTS["reset_in_flight"]
+    found = quickest(variant.system, scopes_up_to(1, 1, 1), "init", 8, variant.aims_at or ())
+    assert found is not None
+    assert found.world.functions["rank"] == {"r1": 0}
+    assert found.world.constants["lookahead"] == 0

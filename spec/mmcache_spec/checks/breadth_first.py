@@ -49,7 +49,7 @@ from ..kernel.terms import (
 from .starts import PassStarts, tied_to
 from .unrolling import Start
 
-__all__ = ["Found", "Progress", "TooMuch", "quickest"]
+__all__ = ["MOST_STATES", "Found", "Progress", "TooMuch", "quickest"]
 
 Renaming = Mapping[str, Mapping[str, str]]
 """For each sort, which element takes whose place."""
