@@ -11,7 +11,7 @@ import z3
 from ..evaluate.interpreter import ActionCall, Interpreter, State, Step, World
 from ..kernel.goals import Goal
 from ..kernel.system import Invariant, Property, Scope, TransitionSystem
-from .breadth_first import MOST_STATES, Found, Progress, TooMuch, quickest
+from .searching import MOST_STATES, Found, Progress, TooMuch, quickest
 from .unrolling import Pin, Start, Unrolling
 
 __all__ = [

@@ -33,8 +33,8 @@ __all__ = ["variants_command"]
 def variants_command(check: bool, follow: bool) -> None:
     """List every variant with its expected verdict, or check them all.
 
-    To look for shorter counterexamples from the start of a pass of the engine takes many minutes, to
-    follow the expected ones seconds. From the empty cache they are looked for in any case.
+    To look for shorter counterexamples from the start of a pass of the engine takes many minutes,
+    to follow the expected ones seconds. From the empty cache they are looked for in any case.
 
     Exit code: 0 as expected, 1 not as expected, 2 usage, 3 unknown.
     """
