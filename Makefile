@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
+# Where it is set, as in many containers, each of some hundred processes would compile every module.
+unexport PYTHONDONTWRITEBYTECODE
+
 # On all cores; whoever looks for a failure runs pytest alone.
 PYTEST := $(BIN)/python -m pytest -q -n logical --dist worksteal
 
