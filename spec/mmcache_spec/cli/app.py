@@ -34,7 +34,7 @@ from ..evaluate.text import formula
 from ..generate.arenas import situations
 from ..generate.manifest import statistics
 from ..generate.suite import Suite
-from ..model.progress import WALK
+from ..model.progress_clauses import WALK
 from ..model.variants import SPECIFIED, VARIANTS, Variant
 from ..model.world import scope, scopes_of, scopes_up_to
 from ..render.completeness import answer_story, complete_summary

@@ -139,6 +139,14 @@ LIVELOCKS = (
         LOOKAHEAD_FITS_THE_BUDGET,
     ),
     _at_once(
+        "whole_items_without_room",
+        "items are not split, each fits the budget with the lookahead, and there is no room for "
+        "one within the lookahead of the end of the prompt",
+        _WHOLE,
+        ITEMS_FIT_THE_BUDGET,
+        LOOKAHEAD_FITS_THE_BUDGET,
+    ),
+    _at_once(
         "alignment_against_the_reserve",
         "the same, and the last block boundary lies there",
         _ALIGNED,
