@@ -28,11 +28,13 @@ from ..kernel.terms import (
     all_of,
     any_of,
     constant,
+    defined,
     exists,
     forall,
     function,
     ite,
     largest,
+    named,
     number,
     parameter,
     setof,
@@ -179,11 +181,14 @@ class Room:
     def farthest(self) -> Term:
         """Where the chunk ends if nothing is in its way but the budget."""
         within = self.start + budget
-        return ite(prompt(self.request) <= within, prompt(self.request), within)
+        least = ite(prompt(self.request) <= within, prompt(self.request), within)
+        return named("farthest", least)
 
     def ahead(self, i: Term) -> Term:
         """An item of the request of which some token is not computed yet."""
-        return all_of(owner(i) == self.request, self.start < ends_at(i))
+        return defined(
+            "ahead", lambda i: all_of(owner(i) == self.request, self.start < ends_at(i)), i
+        )
 
     def _until(self, i: Term, k: Term) -> Term:
         """The hash of this item, or of one of the request before it."""
@@ -205,12 +210,16 @@ class Room:
 
     def unfit(self, i: Term) -> Term:
         """An item that is ahead and finds no room."""
-        return self.ahead(i) & ~self.fits(i)
+        return defined("unfit", lambda i: self.ahead(i) & ~self.fits(i), i)
 
     def taken_by(self, tokens: Term, i: Term) -> Term:
         """A chunk of so many tokens, or the drafter behind it, reaches the item, and it fits."""
-        reaches = offset(i) < self.start + tokens + lookahead
-        return all_of(tokens > 0, self.ahead(i), reaches, self.fits(i))
+        reads_to = self.start + tokens + lookahead
+        return defined(
+            "taken",
+            lambda i: all_of(tokens > 0, self.ahead(i), offset(i) < reads_to, self.fits(i)),
+            i,
+        )
 
 
 @dataclass(frozen=True)
@@ -235,11 +244,18 @@ def chunk(caps: Caps, room: Room) -> Chunk:
     def split(i: Term) -> Term:
         if caps.items == "chunked":
             return FALSE
-        return all_of(room.ahead(i), start <= offset(i), aligned < ends_at(i))
+        return defined(
+            "split", lambda i: all_of(room.ahead(i), start <= offset(i), aligned < ends_at(i)), i
+        )
 
-    limit = _cut_for_room(farthest, room.unfit)
-    wish = _reserve(request, _align(caps, request, start, _cut(aligned, room.unfit, split)))
+    cut = named("cut", _cut(aligned, room.unfit, split))
+    before_reserve = cut
+    if caps.alignment == "after_room":
+        before_reserve = named("aligned", _align(request, start, cut))
+    limit = named("limit", _cut_for_room(farthest, room.unfit))
+    wish = named("wish", _reserve(request, before_reserve))
     end = ite(whole_budget & (wish <= start), limit, wish) if caps.wishes == "give_way" else wish
+    end = named("end", end)
     boundary = all_of(start <= stop, stop <= farthest, whole_budget.implies(start < stop))
     return Chunk(
         tokens=ite(start < end, end - start, 0),
@@ -289,10 +305,8 @@ def _cut(end: Term, unfit: Callable[[Term], Term], split: Callable[[Term], Term]
     return end - largest(INPUT, is_first, lambda i: end - before(i))
 
 
-def _align(caps: Caps, request: Term, start: Term, end: Term) -> Term:
+def _align(request: Term, start: Term, end: Term) -> Term:
     """Where the alignment comes last, back to the boundary, or to the start if it lies beyond."""
-    if caps.alignment != "after_room":
-        return end
     return ite(end == prompt(request), end, ite(stop <= end, stop, start))
 
 

@@ -15,9 +15,11 @@ from ..kernel.terms import (
     Term,
     all_of,
     any_of,
+    defined,
     exists,
     forall,
     ite,
+    named,
     number,
     same_value,
     total,
@@ -167,31 +169,43 @@ before it got tokens; and nobody is preempted for ever unless the head gets toke
 
 def _within_limits(end: Term) -> Term:
     """The chunk ends within the prompt and the budget, and reaches no item without room."""
-    return all_of(
-        end <= prompt(r),
-        end <= start + budget,
-        forall(INPUT, lambda j: ROOM.unfit(j).implies(end <= offset(j))),
+    return defined(
+        "within_limits",
+        lambda end: all_of(
+            end <= prompt(r),
+            end <= start + budget,
+            forall(INPUT, lambda j: ROOM.unfit(j).implies(end <= offset(j))),
+        ),
+        end,
     )
 
 
-def _is_cut_by(boundary: Term, j: Term) -> Term:
-    """The boundary lies within the item, or before it, and the chunk can begin it."""
-    earlier = exists(INPUT, lambda k: all_of(ROOM.unfit(k), offset(k) < offset(j)))
-    return all_of(ROOM.ahead(j), start <= offset(j), boundary < ends_at(j), ~earlier)
+def _would_be_cut(boundary: Term, j: Term) -> Term:
+    """An item that can be begun, all before it having room, and that the boundary would cut."""
+
+    def would_be_cut(i: Term) -> Term:
+        earlier = exists(INPUT, lambda k: all_of(ROOM.unfit(k), offset(k) < offset(i)))
+        return all_of(ROOM.ahead(i), start <= offset(i), boundary < ends_at(i), ~earlier)
+
+    return defined("would_be_cut", would_be_cut, j)
 
 
 def _within_wishes(caps: Caps, end: Term) -> Term:
-    """Besides: at no boundary's far side, no item cut, and the drafter has enough to read."""
-    aligned = caps.alignment != "none"
+    """Within the limits; not past the boundary, no item cut, and enough left for the drafter."""
+    aligned, whole = caps.alignment != "none", caps.items == "whole"
     boundary = stop if aligned else ROOM.farthest
-    met = [_within_limits(end), any_of(end == prompt(r), end + lookahead <= prompt(r))]
-    if aligned:
-        met.append(end <= stop)
-    if caps.items == "whole":
-        met.append(
-            forall(INPUT, lambda j: _is_cut_by(boundary, j).implies(end + lookahead <= offset(j)))
+
+    def within_wishes(end: Term) -> Term:
+        enough_left = any_of(end == prompt(r), end + lookahead <= prompt(r))
+        kept_away = forall(
+            INPUT, lambda j: _would_be_cut(boundary, j).implies(end + lookahead <= offset(j))
         )
-    return all_of(*met)
+        within = (_within_limits(end), enough_left)
+        return all_of(
+            *within, *((end <= stop,) if aligned else ()), *((kept_away,) if whole else ())
+        )
+
+    return defined("within_wishes", within_wishes, end)
 
 
 def largest_chunk(caps: Caps) -> ActionProperty:
@@ -200,18 +214,18 @@ def largest_chunk(caps: Caps) -> ActionProperty:
     The wishes count, unless they leave nothing of a whole budget. Which caps there are is a matter
     of the configuration; that they give way, and in which order they are looked at, is not.
     """
-    wishes_leave_nothing = ~any_of(_within_wishes(caps, start + 1), _within_wishes(caps, prompt(r)))
-    gives_way = whole_budget & wishes_leave_nothing
+    something = any_of(_within_wishes(caps, start + 1), _within_wishes(caps, prompt(r)))
+    wishes_count = named("wishes_count", any_of(~whole_budget, something))
 
-    def meets_the_caps(end: Term) -> Term:
-        return ite(gives_way, _within_limits(end), _within_wishes(caps, end))
+    def allowed(end: Term) -> Term:
+        return ite(wishes_count, _within_wishes(caps, end), _within_limits(end))
 
     end = start + tokens
     formula = all_of(
         tokens >= 0,
-        (tokens > 0).implies(meets_the_caps(end)),
-        ~meets_the_caps(end + 1),
-        (end < prompt(r)).implies(~meets_the_caps(prompt(r))),
+        (tokens > 0).implies(defined("allowed", allowed, end)),
+        ~defined("allowed", allowed, end + 1),
+        (end < prompt(r)).implies(~defined("allowed", allowed, prompt(r))),
     )
     return ActionProperty(LARGEST, "schedule", formula, "S13")
 
