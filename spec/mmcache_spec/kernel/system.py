@@ -316,7 +316,7 @@ class TransitionSystem:
     def claiming(
         self, invariants: Iterable[Invariant] = (), action_properties: Iterable[ActionProperty] = ()
     ) -> TransitionSystem:
-        """The same system, of which only this is claimed, each with all that there is to rest on."""
+        """The same system, of which only this is claimed; its proofs may rest on all there is."""
         return replace(
             self,
             actions=tuple(replace(a, premises={}) if a.premises else a for a in self.actions),

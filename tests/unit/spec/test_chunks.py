@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, State, World
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, State, World
 from mmcache_spec.model.chunk import Caps
 from mmcache_spec.model.progress import ProgressDesign, progress
 
@@ -32,7 +32,7 @@ class Case:
 
     world: World
     state: State
-    call: Call
+    call: ActionCall
 
     def says(self, name: str, of: str = "") -> int:
         value = self.world.functions[name][of] if of else self.world.constants[name]
@@ -182,7 +182,7 @@ def a_case(chance: random.Random, caps: Caps) -> Case:
     if caps.alignment != "none":
         farthest = min(prompt, start + budget)
         given["stop"] = chance.randint(min(start + 1, farthest), farthest)
-    return Case(world, state, Call("schedule", given))
+    return Case(world, state, ActionCall("schedule", given))
 
 
 @pytest.mark.parametrize("caps", RIGHT, ids=str)
