@@ -246,7 +246,9 @@ def arena(system: TransitionSystem) -> Arena:
     if system.name == "progress":
         worlds += [queue.world for queue in QUEUES]
     integers = range(6) if system.name == "progress" else range(3)
-    return Arena(system, tuple(worlds), COUPLINGS.get(system.name, ()), 2, integers, MOST_STATES)
+    quick = len(worlds) if system.name == "progress" else 2
+    couplings = COUPLINGS.get(system.name, ())
+    return Arena(system, tuple(worlds), couplings, quick, integers, MOST_STATES)
 
 
 def _richest(system: TransitionSystem, few: Few) -> list[World]:
