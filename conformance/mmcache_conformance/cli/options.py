@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..suites.select import Selection
 
 __all__ = [
+    "configuration_option",
     "json_option",
     "make_console",
     "no_vector_matches",
@@ -51,6 +52,15 @@ timeout_option = click.option(
 )
 
 
+configuration_option = click.option(
+    "--vllm-config",
+    "configuration",
+    metavar="module:NAME",
+    envvar="MMCACHE_VLLM_CONFIG",
+    help="What a Python class gets as its vllm_config: an object, or a function that makes it.",
+)
+
+
 def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--expected`, and the reports that go to files."""
     for option in (
@@ -74,11 +84,14 @@ def usage_errors() -> Iterator[None]:
 
     from ..errors import TargetNameError
     from ..suites.select import SelectionError
+    from ..verdicts.demanded import UnknownCapability
 
     try:
         yield
     except SelectionError as error:
         raise click.BadParameter(str(error), param_hint="-k") from None
+    except UnknownCapability as error:
+        raise click.BadParameter(str(error), param_hint="--require") from None
     except (DocumentError, TargetNameError) as error:
         raise click.UsageError(str(error)) from None
 

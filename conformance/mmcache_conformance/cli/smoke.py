@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..exits import ExitCode
-from .options import timeout_option, usage_errors
+from .options import configuration_option, timeout_option, usage_errors
 
 __all__ = ["smoke"]
 
@@ -13,9 +13,16 @@ __all__ = ["smoke"]
 @click.command()
 @click.argument("target")
 @timeout_option
+@configuration_option
 @click.option("--wire", is_flag=True, help="Show every line that goes to and fro.")
 @click.pass_context
-def smoke(context: click.Context, target: str, timeout: float | None, wire: bool) -> None:
+def smoke(
+    context: click.Context,
+    target: str,
+    timeout: float | None,
+    configuration: str | None,
+    wire: bool,
+) -> None:
     """Can the verdicts on TARGET, a manager, be trusted?
 
     Three vectors for each manager that anything must pass, and one with a wrong expectation that
@@ -29,7 +36,8 @@ def smoke(context: click.Context, target: str, timeout: float | None, wire: bool
         click.echo(f"{way} {line.decode(errors='replace')}", err=True)
 
     with usage_errors():
-        opened = open_manager(target, timeout=timeout, trace=show if wire else None)
+        trace = show if wire else None
+        opened = open_manager(target, timeout=timeout, trace=trace, configuration=configuration)
     report, checks = run_smoke(opened)
     if report.implementation is None:
         click.echo(f"{target} could not be started: {report.reason}")

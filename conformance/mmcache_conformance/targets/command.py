@@ -14,6 +14,7 @@ import msgspec
 
 from ..errors import AdapterError, TargetError, TargetNameError
 from ..implementation import Implementation, Kind
+from .api import driven
 from .process import Process, Timeout, Trace, shown_line
 from .protocol import OBSERVABLES, Answer, Case
 from .wire import PROTOCOL_VERSION, Errored, Ran, Run, Start, Started, Stop
@@ -65,7 +66,7 @@ class CommandTarget:
         self._implementation = self._launch()
         for manager, offered in self._implementation.capabilities.items():
             self._observed[manager] = tuple((name, name in offered) for name in OBSERVABLES)
-        return self._implementation
+        return driven(self._implementation)
 
     def run(self, case: Case) -> tuple[Answer, ...]:
         """Raises `AdapterError` for whatever is not an answer; the process is then gone."""

@@ -42,14 +42,18 @@ class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     vector: Text | None = None
     """The id of a vector, which fails."""
     clause: Text | None = None
-    """The id of a clause: of its vectors at least one fails, and all that fail are expected to."""
+    """The id of a clause: at least one vector breaks it, and all that break it are expected to."""
     outcome: Literal["fail", "error"] = "fail"
     """`error` for an engine that takes its process down, or never answers."""
     reason: Text
     link: Annotated[str, msgspec.Meta(pattern="^https?://")]
 
     def covers(self, verdict: Verdict) -> bool:
-        return self.vector == verdict.id or self.clause in verdict.clauses
+        """Whether it is about the vector: it names it, or the clause that its failure broke.
+
+        Of a vector that did not fail, a clause is meant if the vector defends it.
+        """
+        return self.vector == verdict.id or self.clause in verdict.charged
 
     def text(self) -> str:
         return f"vector {self.vector}" if self.vector is not None else f"clause {self.clause}"

@@ -102,11 +102,19 @@ class TestText:
     def test_a_failure_is_a_story(self, run: Callable[..., Result], vector_directory: Path) -> None:
         result = run("run", "tests.known_bad.managers:UnfilteredReport", "-k", "L1")
         (file,) = vector_directory.glob("evicted-*")
-        told, _, table = result.output.partition("\n\n")
+        decisions, told, table = result.output.split("\n\n", 2)
+        assert decisions.splitlines() == [
+            "tests.known_bad.managers:UnfilteredReport: 1 decision:",
+            "  unfiltered_report, vllm#52482, 1 vector: the report names every hash that was "
+            f"evicted, even one that is cached again. First seen at step 9 of {file.stem}. How it "
+            "ought to be: A hash in the report is not cached when it is reported. (L1)",
+        ]
         assert told.splitlines() == [
             f"FAIL {file.stem} on tests.known_bad.managers:UnfilteredReport",
             "Hand-made: evicted-and-allocated-again.",
-            "L1 report_disjoint_from_cached, L2 report_complete_and_cleared",
+            "breaks L1 report_disjoint_from_cached: A hash in the report is not cached when it is "
+            "reported.",
+            "as unfiltered_report does",
             "capacity 2 embeddings",
             "request r1: [0] X (1), [1] Y (1)",
             "request r2: [0] Z (1), [1] X (1)",
@@ -147,7 +155,7 @@ class TestText:
         (line,) = result.output.splitlines()
         assert line.startswith("tests.known_bad.managers:UnfilteredReport")
         assert " failed" in line
-        assert "(L1, L2)" in line
+        assert "(L1)  decisions: unfiltered_report" in line
 
     def test_quiet_says_why_a_target_could_not_be_started(self, run: Callable[..., Result]) -> None:
         (line,) = run("run", "-q", "no_such_module:Class").output.splitlines()
