@@ -43,7 +43,7 @@ from mmcache import (
     NoRoomError,
     SizeChangedError,
 )
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, State, Step, World
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, State, Step, World
 from mmcache_spec.kernel.system import TransitionSystem
 from mmcache_spec.model.encoder_decoder import encoder_decoder
 from mmcache_spec.model.ledger import ledger
@@ -134,7 +134,7 @@ class Lockstep(RuleBasedStateMachine):
 
     def ask(self, action: str, **arguments: Any) -> Step:
         """What the spec says; its state moves on."""
-        step = self.interpreter.call(self.state, Call(action, arguments))
+        step = self.interpreter.call(self.state, ActionCall(action, arguments))
         if self.judges_the_spec and not step.refused_by:
             assert self.interpreter.breaks(step) == []
         self.state = step.after

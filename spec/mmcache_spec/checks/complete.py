@@ -37,7 +37,7 @@ from .induction import Verdict, unsatisfiable
 from .two_answers import ALLOWED, ANSWER, COPIES, Copy, Difference, Question, difference
 
 __all__ = [
-    "Answer",
+    "QuestionOutcome",
     "claims",
     "decide",
     "equal_totals",
@@ -49,7 +49,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Answer:
+class QuestionOutcome:
     question: Question
     verdict: Verdict
     seconds: float
@@ -71,7 +71,7 @@ def questions(system: TransitionSystem) -> Iterator[Question]:
             yield Question(system, action, what)
 
 
-def decide(question: Question, scope: Scope) -> Answer:
+def decide(question: Question, scope: Scope) -> QuestionOutcome:
     """Prove that there is one answer, or find two within the scope, or admit that neither is so."""
     started = time.perf_counter()
     verdict: Verdict = "unknown"
@@ -82,7 +82,7 @@ def decide(question: Question, scope: Scope) -> Answer:
         verdict = "refuted"
     elif unsatisfiable(query(question), patiently=True):
         verdict = "proved"
-    return Answer(question, verdict, time.perf_counter() - started, found)
+    return QuestionOutcome(question, verdict, time.perf_counter() - started, found)
 
 
 # --- any number of elements --------------------------------------------------------------------

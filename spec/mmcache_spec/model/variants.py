@@ -100,7 +100,7 @@ _WRONG = (
     ),
     _wrong(
         "encoder_decoder_repeated_credit",
-        Expected(("E1",), ("free",), ("free",)),
+        Expected(("E1",), ("free_encoder_input",), ("free_encoder_input",)),
     ),
     _wrong(
         "encoder_decoder_same_pass_notice",
