@@ -21,7 +21,7 @@ __all__ = ["list_vectors", "show"]
 def list_vectors(expression: str | None, directory: Path | None) -> None:
     """List the vectors, one a line: id, clauses, what it tests, how long it is."""
     vectors = _selected(directory, expression)
-    rows = [(v.id, ",".join(v.clauses) or "-", v.kind, _length(v)) for v in vectors]
+    rows = [(v.id, ",".join(_clauses(v)) or "-", v.kind, _length(v)) for v in vectors]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
@@ -45,6 +45,13 @@ def show(vector_id: str, directory: Path | None) -> None:
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise click.UsageError(f"no vector {vector_id!r}{hint}")
     click.echo("\n".join(vector_story(vectors[id]) for id in chosen), nl=False)
+
+
+def _clauses(vector: AnyVector) -> tuple[str, ...]:
+    """Those that it is about; of one that is about none in particular, those that it defends."""
+    from ..suites.load import defended
+
+    return vector.clauses or defended().get(vector.id, ())
 
 
 def _length(vector: AnyVector) -> str:

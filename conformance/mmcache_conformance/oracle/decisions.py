@@ -9,7 +9,7 @@ said to be unexplained, and never laid to the nearest one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import msgspec
@@ -91,11 +91,16 @@ def decided(name: str, vectors: tuple[str, ...] = (), first: str = "") -> Decisi
 
 
 def taken_by(
-    kind: Manager, parameters: Parameters, calls: Sequence[Call], differences: Sequence[Difference]
+    kind: Manager,
+    parameters: Parameters,
+    calls: Sequence[Call],
+    differences: Sequence[Difference],
+    shows: Collection[str] = OBSERVABLES,
 ) -> tuple[Decision, ...]:
     """The decisions that explain a difference at the last of the calls, all before being right.
 
-    What is not among the differences is taken to be as specified. Several decisions may do.
+    What is not among the differences is taken to be as specified, of the state as much as the
+    target `shows`. Several decisions may do.
     """
     replay = Replay(specified(kind), parameters)
     answers: list[Answer] = []
@@ -103,10 +108,10 @@ def taken_by(
         expect = replay.answer(call)
         if expect is None:
             return ()
-        answers.append(Answer(expect.returns, expect.observe))
+        answers.append(_only(shows, Answer(expect.returns, expect.observe)))
     if not answers:
         return ()
-    answers[-1] = _with(answers[-1], differences)
+    answers[-1] = _only(shows, _with(answers[-1], differences))
     return tuple(decided(name) for name in agreeing(kind, parameters, calls, answers))
 
 
@@ -135,6 +140,12 @@ def _agrees(
         if wrong is None or answer_differences(wrong, given):
             return False
     return True
+
+
+def _only(shows: Collection[str], answer: Answer) -> Answer:
+    """As much of the answer as the target shows."""
+    seen = {n: getattr(answer.observed, n) for n in OBSERVABLES if n in shows}
+    return Answer(answer.returns, Observed(**seen), answer.error)
 
 
 def _with(answer: Answer, differences: Iterable[Difference]) -> Answer:
@@ -252,9 +263,7 @@ class _Played:
         return self._only(kind, Answer(step.expect.returns, step.expect.observe))
 
     def _only(self, kind: Manager, answer: Answer) -> Answer:
-        offered = self._offered.get(kind, ())
-        seen = {n: getattr(answer.observed, n) for n in OBSERVABLES if n in offered}
-        return Answer(answer.returns, Observed(**seen), answer.error)
+        return _only(self._offered.get(kind, ()), answer)
 
 
 def _decisions_of(vector: Vector) -> tuple[str, ...]:

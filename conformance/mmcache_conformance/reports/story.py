@@ -17,7 +17,7 @@ from mmcache_vectors.manager import (
     Vector,
 )
 
-from ..suites.load import AnyVector
+from ..suites.load import AnyVector, defended
 from ..targets.protocol import call_name
 from ..verdicts.model import CallFailure, Failure, PassFailure, Value, Verdict
 from .passes import breach_lines, workload_lines
@@ -40,6 +40,8 @@ def vector_story(vector: AnyVector) -> str:
     """Everything that the vector says, in reading order."""
     lines = [vector.id, *_indented(vector.description.splitlines()), ""]
     lines += clause_lines(vector)
+    if vector.id in defended():
+        lines.append(f"defends {', '.join(defended()[vector.id])}")
     if isinstance(vector, EngineVector):
         lines += _about(vector, f"engine, variant {vector.variant}", ())
         lines += ["", *workload_lines(vector), "", *_expectations(vector)]

@@ -19,7 +19,7 @@ from ..errors import AdapterError, TargetError, describe_exception
 from ..exits import ExitCode
 from ..implementation import Implementation
 from ..open import Target
-from ..suites.load import AnyVector, suite_digest, suite_version
+from ..suites.load import AnyVector, defended, suite_digest, suite_version
 from ..targets.api import CANNOT, is_api_error
 from ..targets.protocol import ManagerTarget, call_name, case_of, missing_capability
 from .judge import first_difference
@@ -83,7 +83,8 @@ def run_vector(
     directory: Path | None = None,
 ) -> Verdict:
     """One vector on a started target. Never raises for what the target does."""
-    plain = Verdict(vector.id, "pass", vector.clauses, vector.variant, vector.kind)
+    clauses = defended().get(vector.id, vector.clauses)
+    plain = Verdict(vector.id, "pass", clauses, vector.variant, vector.kind)
     again = reproduce_command(target.name, vector.id, directory)
     try:
         if isinstance(vector, EngineVector):
