@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..suites.select import Selection
 
 __all__ = [
+    "complete_vector",
     "configuration_option",
     "json_option",
     "make_console",
@@ -37,10 +38,28 @@ vectors_option = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Take the vectors of this directory instead of those that come with the package.",
 )
+
+
+def complete_vector(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """The ids of the package's vectors that begin so, for the completion of a shell."""
+    from importlib.resources import files
+
+    names = (f.name for n in ("vectors", "engine_vectors") for f in _folder(files, n))
+    ids = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(id for id in ids if id.startswith(incomplete))
+
+
+def _folder(files: Callable[[str], Any], name: str) -> Iterator[Any]:
+    yield from (files("mmcache_vectors") / name).iterdir()
+
+
 select_option = click.option(
     "-k",
     "expression",
     metavar="EXPR",
+    shell_complete=complete_vector,
     help="Only the vectors that EXPR selects: clause ids, parts of names, and, or, not, brackets.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from ..exits import ExitCode
-from .options import configuration_option, timeout_option, usage_errors
+from .options import (
+    configuration_option,
+    json_option,
+    print_document,
+    timeout_option,
+    usage_errors,
+)
 
 __all__ = ["smoke"]
 
@@ -14,6 +20,7 @@ __all__ = ["smoke"]
 @click.argument("target")
 @timeout_option
 @configuration_option
+@json_option
 @click.option("--wire", is_flag=True, help="Show every line that goes to and fro.")
 @click.pass_context
 def smoke(
@@ -21,6 +28,7 @@ def smoke(
     target: str,
     timeout: float | None,
     configuration: str | None,
+    as_json: bool,
     wire: bool,
 ) -> None:
     """Can the verdicts on TARGET, a manager, be trusted?
@@ -31,6 +39,7 @@ def smoke(
     """
     from ..targets.open import open_manager
     from ..verdicts.smoke import smoke as run_smoke
+    from ..verdicts.smoke import smoked
 
     def show(way: str, line: bytes) -> None:
         click.echo(f"{way} {line.decode(errors='replace')}", err=True)
@@ -39,6 +48,10 @@ def smoke(
         trace = show if wire else None
         opened = open_manager(target, timeout=timeout, trace=trace, configuration=configuration)
     report, checks = run_smoke(opened)
+    told = smoked(report, checks)
+    if as_json:
+        print_document(told)
+        context.exit(told.exit_code)
     if report.implementation is None:
         click.echo(f"{target} could not be started: {report.reason}")
         context.exit(ExitCode.COULD_NOT)
@@ -57,6 +70,8 @@ def smoke(
                 click.echo(f"      | {line}")
     if not checks:
         click.echo("FAIL  it has no manager, so nothing was checked")
-    good = bool(checks) and all(check.ok for check in checks)
+    for kind, why in found.undriven.items():
+        click.echo(f"{kind}: {why}")
+    good = told.exit_code == ExitCode.OK
     click.echo("its verdicts can be trusted" if good else "its verdicts cannot be trusted")
-    context.exit(ExitCode.OK if good else ExitCode.FAILED)
+    context.exit(told.exit_code)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mmcache_vectors.clauses import report_address
+
 from ..verdicts.model import BAD, Decision, TargetReport
 
 __all__ = ["decision_line", "decision_lines", "links_of", "partial_line", "untested_lines"]
@@ -66,24 +68,9 @@ def untested_lines(report: TargetReport) -> Iterator[str]:
 
 
 def links_of(reports: Sequence[str]) -> dict[str, str]:
-    """The address of each public report, where its repository is known."""
-    return {r: _address(*r.partition("#")[::2]) for r in reports if _owner(r.partition("#")[0])}
-
-
-_OWNERS = {
-    "vllm": "vllm-project/vllm",
-    "vllm-ascend": "vllm-project/vllm-ascend",
-    "sglang": "sgl-project/sglang",
-    "TensorRT-LLM": "NVIDIA/TensorRT-LLM",
-}
-
-
-def _owner(project: str) -> str | None:
-    return _OWNERS.get(project)
-
-
-def _address(project: str, number: str) -> str:
-    return f"https://github.com/{_owner(project)}/issues/{number}"
+    """The address of each public report, where its project is known."""
+    found = ((report, report_address(report)) for report in reports)
+    return {report: address for report, address in found if address is not None}
 
 
 def _named(ids: Sequence[str]) -> str:

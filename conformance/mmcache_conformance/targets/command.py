@@ -193,13 +193,17 @@ class _Patience:
         return self.ended
 
 
+_LISTS = {"cached", "freeable", "held"}
+
+
 def _check_observed(k: int, answer: Answer, offered: tuple[tuple[str, bool], ...]) -> None:
     """What an adapter says that it shows, it must show after every call, and nothing else."""
     seen = answer.observed
     for name, promised in offered:
         if (getattr(seen, name) is not None) is not promised:
-            said = "left out" if promised else "is no capability, but was given"
-            raise AdapterError(f"after call {k + 1}: {name} {said}")
+            said = "left out, or null" if promised else "is no capability, but was given"
+            hint = "; an empty one is [] or {}" if promised and name in _LISTS else ""
+            raise AdapterError(f"after call {k + 1}: {name} {said}{hint}")
 
 
 _ENCODER = msgspec.json.Encoder()

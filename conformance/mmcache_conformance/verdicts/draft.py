@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from mmcache_vectors.clauses import report_address
+
 from .model import TargetReport, Verdict
 
 __all__ = ["draft"]
-
-_ADDRESSES = {
-    "vllm": "https://github.com/vllm-project/vllm/issues/",
-    "vllm-ascend": "https://github.com/vllm-project/vllm-ascend/issues/",
-}
 
 
 def draft(report: TargetReport, link: str) -> str:
@@ -77,8 +74,4 @@ def _entry(kind: str, name: str, reason: str, link: str, outcome: str = "fail") 
 
 
 def _address(reports: tuple[str, ...], link: str) -> str:
-    for report in reports:
-        project, _, number = report.partition("#")
-        if project in _ADDRESSES:
-            return _ADDRESSES[project] + number
-    return link
+    return next((a for r in reports if (a := report_address(r)) is not None), link)
