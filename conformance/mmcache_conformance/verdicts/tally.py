@@ -55,7 +55,7 @@ def tally(report: TargetReport, clause_id: str) -> Tally:
 
 def clause_ids(reports: Iterable[TargetReport]) -> list[str]:
     """The clauses that the verdicts are about, in the order of the specification."""
-    ids = {id for r in reports for v in r.verdicts for id in (*v.clauses, *v.charged)}
+    ids = {id for r in reports for v in r.verdicts for id in v.charged}
     order = {id: k for k, id in enumerate(CLAUSES)}
     return sorted(ids, key=lambda id: (order.get(id, len(order)), id))
 
