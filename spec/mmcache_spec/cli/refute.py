@@ -14,7 +14,7 @@ from mmcache_vectors.clauses import CLAUSES
 from ..checks.bounded import Counterexample, Sought, look_for
 from ..checks.lasso import Lasso, find_lasso
 from ..generate.record import on_record
-from ..model.progress import WALK
+from ..model.progress_clauses import WALK
 from ..model.variants import Variant
 from ..model.world import exact_name, scopes_of
 from ..render.lasso import lasso_data, lasso_story
