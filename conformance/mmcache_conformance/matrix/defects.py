@@ -67,7 +67,14 @@ def has_defect(row: TargetReport, variant: str, vectors: Sequence[Vector]) -> bo
 
 
 def unexplained(row: TargetReport, vectors: Sequence[Vector]) -> tuple[str, ...]:
-    """The vectors that the row fails although it has none of the decisions that they are about."""
+    """The vectors that the row fails for no decision of the list.
+
+    Of a row whose failures were played again that is known; of any other, those count that it fails
+    although it has none of the decisions that they are about.
+    """
+    if any(verdict.broke is not None for verdict in row.verdicts):
+        errors = [v.id for v in row.verdicts if v.outcome == "error"]
+        return (*row.unexplained, *errors)
     by_id = {vector.id: vector for vector in vectors}
     return tuple(
         verdict.id

@@ -74,7 +74,7 @@ def defect_line(defect: Defect) -> str:
 
 
 def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) -> None:
-    """The table, the legend, the defects and what counts as one, and what they do not explain."""
+    """The defects and what counts as one, what they do not explain, the table and its legend."""
     ids = clause_ids(matrix.rows)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
     table.add_column("release", no_wrap=True)
@@ -86,18 +86,18 @@ def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) ->
             continue
         cells = (_cell(tally(row, id)) for id in ids)
         table.add_row(row_name(row), *(Text(c.text, styles[c.style]) for c in cells))
-    console.print(table)
-    console.print(Text(LEGEND, "dim"))
-    for row in matrix.rows:
-        if row.implementation is None:
-            console.print(Text(f"{row_name(row)}: not run: {row.reason}"), soft_wrap=True)
-    console.print()
     console.print(Text(RULE, "dim"))
     for defect in matrix.defects:
         head = Text.assemble((", ".join(defect.clauses), "bold"), f" {defect.variant}: ")
         console.print(head.append(defect_line(defect)), soft_wrap=True)
     for line in _unexplained_lines(matrix, vectors):
         console.print(Text(line, "bold red"), soft_wrap=True)
+    console.print()
+    console.print(table)
+    console.print(Text(LEGEND, "dim"))
+    for row in matrix.rows:
+        if row.implementation is None:
+            console.print(Text(f"{row_name(row)}: not run: {row.reason}"), soft_wrap=True)
 
 
 def _unexplained_lines(matrix: Matrix, vectors: Sequence[Vector]) -> list[str]:
@@ -204,11 +204,12 @@ def matrix_page(matrix: Matrix, vectors: Sequence[Vector]) -> str:
     body = [
         element("h1", "Releases against the clauses"),
         element("p", about, class_="soft"),
-        element("div", element("table", "\n".join(lines), class_="matrix"), class_="scroll"),
-        element("p", escape(LEGEND), class_="soft"),
         element("h2", "Defects"),
         element("p", escape(RULE), class_="soft"),
         element("ul", "\n".join(defects)) if defects else element("p", "None."),
+        element("h2", "Releases"),
+        element("div", element("table", "\n".join(lines), class_="matrix"), class_="scroll"),
+        element("p", escape(LEGEND), class_="soft"),
         element("h2", "What the clauses say"),
         element("table", clauses),
     ]
@@ -216,4 +217,4 @@ def matrix_page(matrix: Matrix, vectors: Sequence[Vector]) -> str:
 
 
 def _failing(row: TargetReport, id: str) -> list[str]:
-    return [v.id for v in row.verdicts if id in v.clauses and v.outcome in {"fail", "error"}]
+    return [v.id for v in row.verdicts if id in v.charged and v.outcome in {"fail", "error"}]
