@@ -141,6 +141,25 @@ class HiddenSignature(OtherApi):
         self.can_allocate = Call()  # type: ignore[method-assign]
 
 
+class ChargesOnAdmission(OtherApi):
+    """Admission and charge are one, under the protocol's own names."""
+
+    says = "`can_allocate` charges already, and `allocate` does not"
+
+    def can_allocate(self, request: Any, input_id: int, budget: int, pending: int) -> bool:
+        admitted = self._inner.can_allocate(request, input_id, budget, 0)
+        if admitted:
+            self._inner.allocate(request, input_id)
+        return admitted
+
+    def allocate(self, request: Any, input_id: int) -> None:
+        pass
+
+    @property
+    def num_free_slots(self) -> int:
+        return self._inner.num_free_slots
+
+
 class Abstract(OtherApi):
     says = "it has no `get_freed_mm_hashes`"
 

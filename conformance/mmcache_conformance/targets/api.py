@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -22,6 +22,7 @@ from .protocol import CALLS, CAPABILITIES
 __all__ = [
     "CANNOT",
     "NEEDED_CALLS",
+    "charges_elsewhere",
     "driven",
     "is_api_error",
     "lacks_of",
@@ -164,6 +165,17 @@ def other_answer(name: str, answer: object) -> str | None:
         return None
     what = "nothing" if answer is None else f"a {type(answer).__qualname__}"
     return f"{CANNOT}`{name}` answers {what}, not yes or no. To test it, {_MEND}"
+
+
+def charges_elsewhere(free: Sequence[object], cache_size: int) -> str | None:
+    """Whether admission charges, and allocation does not: one call where the protocol has two.
+
+    `free` are the free slots after each of the first calls: report, look-up, admission, allocation,
+    of one embedding in an empty cache.
+    """
+    if list(free[:4]) != [cache_size, cache_size, cache_size - 1, cache_size - 1]:
+        return None
+    return f"{CANNOT}`can_allocate` charges already, and `allocate` does not. To test it, {_MEND}"
 
 
 def _does_not_fit(name: str, signature: inspect.Signature) -> str | None:

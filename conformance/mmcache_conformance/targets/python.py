@@ -32,7 +32,15 @@ from mmcache_vectors.manager import (
 
 from ..errors import TargetError, describe_exception
 from ..implementation import Implementation, Kind
-from .api import CANNOT, driven, lacks_of, other_answer, other_signature, without
+from .api import (
+    CANNOT,
+    charges_elsewhere,
+    driven,
+    lacks_of,
+    other_answer,
+    other_signature,
+    without,
+)
 from .observe import READERS, Reader, exposes
 from .protocol import CALLS, MANAGERS, Answer, Case, call_name
 
@@ -256,6 +264,7 @@ def _offered(cls: type, probe: object) -> tuple[list[str], str | None]:
     if why is not None:
         return calls, why
     requests = {r.request_id: _FakeRequest(r) for r in _TOUCHED.requests}
+    free: list[object] = []
     for call in _TOUCH:
         name = call_name(call)
         if name not in calls:
@@ -271,7 +280,9 @@ def _offered(cls: type, probe: object) -> tuple[list[str], str | None]:
         else:
             if (why := other_answer(name, answer)) is not None:
                 return calls, why
-    return calls, lacks_of(cls, calls)
+        with suppress(Exception):
+            free.append(probe.num_free_slots)  # type: ignore[attr-defined]
+    return calls, lacks_of(cls, calls) or charges_elsewhere(free, _TOUCHED.cache_size)
 
 
 def _misfit(error: BaseException) -> str | None:
