@@ -35,6 +35,7 @@ from mmcache_spec.model.encoder_decoder import encoder_decoder
 from mmcache_spec.model.engine import engine
 from mmcache_spec.model.goals import ENCODER_DECODER_GOALS, ENGINE_GOALS, LEDGER_GOALS
 from mmcache_spec.model.ledger import cached, freed, ledger
+from mmcache_spec.model.progress import progress
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS, Expected, Variant
 from mmcache_spec.model.world import scope, scopes_of, scopes_up_to, size
 from mmcache_spec.render.story import cti_story
@@ -152,8 +153,6 @@ HARMLESS = {
     ("engine", "reset", "clock"),
     # Between passes these are empty already.
     ("engine", "reset", "freed"),
-    # A request that does not run begins where the prefix cache ends.
-    ("progress", "preempt", "computed"),
 }
 
 LESS: dict[str, dict[str, set[str]]] = {
@@ -265,6 +264,7 @@ FORGOTTEN = {
     "E3": (encoder_decoder(), "free", "outstanding"),
     "S10": (engine(), "preempt", "encodes"),
     "S12": (engine(), "commit", "pending"),
+    "S16": (progress(), "schedule", "cached"),
 }
 """An effect without which the clause breaks, for each clause without a variant of its own."""
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
 
 from ..evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, CompiledView, Packed
 from ..evaluate.interpreter import ActionCall, Interpreter, World
-from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
+from ..kernel.system import Action, TransitionSystem
 from ..kernel.terms import INT
 from .times import Times, times_of
 
@@ -84,9 +84,16 @@ class Prepared:
 
 
 def prepared_calls(
-    compiled: CompiledSystem, action: Action, integers: Sequence[int]
+    compiled: CompiledSystem,
+    action: Action,
+    integers: Sequence[int],
+    original: Sequence[Prepared] = (),
 ) -> list[Prepared]:
-    """Every call of the action in the world, with the clauses that speak of it."""
+    """Every call of the action in the world, with the clauses that speak of it.
+
+    Where these are the `original` calls of which the same is claimed, the claims are not compiled
+    again.
+    """
     names = tuple(p.name for p in action.parameters if p.sort == INT)
     others = [p for p in action.parameters if p.sort != INT]
     choices = tuple(product(integers, repeat=len(names)))
@@ -95,11 +102,14 @@ def prepared_calls(
         for p in compiled.system.action_properties
         if p.action == action.name and p.clause is not None
     ]
+    known = {tuple(p.elements.values()): p.claims for p in original if p.integers == names}
     found = []
     for values in product(*(compiled.world.universe[p.sort.name] for p in others)):
         elements = dict(zip((p.name for p in others), values, strict=True))
         run = compiled.compile(ActionCall(action.name, elements))
-        check = compiled.compile_claims(claims, elements, names) if claims else None
+        check = known.get(tuple(values))
+        if check is None and claims:
+            check = compiled.compile_claims(claims, elements, names)
         found.append(Prepared(action.name, elements, names, choices, run, check))
     return found
 
@@ -163,7 +173,9 @@ class Explorer:
         as_before = own is action or _says_the_same(own, action)
         if as_before and action.name in self._parts:
             return self._parts[action.name]
-        found = prepared_calls(compiled, action, self.integers)
+        claimed = self.system.action_properties is compiled.system.action_properties
+        known = self._parts.get(action.name, ()) if claimed else ()
+        found = prepared_calls(compiled, action, self.integers, known)
         if as_before:
             self._parts[action.name] = found
         return found
@@ -379,8 +391,7 @@ def confirmed(design: TransitionSystem, world: World, calls: Sequence[ActionCall
     """What the last of the calls breaks, as the interpreter executes them; None for nothing."""
     stated = tuple(i for i in design.invariants if i.clause is not None)
     claims = tuple(p for p in design.action_properties if p.clause is not None)
-    judged = _only(design, stated, claims)
-    interpreter = Interpreter(judged, world)
+    interpreter = Interpreter(design.claiming(stated, claims), world)
     if not calls:
         start = interpreter.initial()
         broken = [i.clause for i in stated if not interpreter.holds(i, start)]
@@ -391,14 +402,6 @@ def confirmed(design: TransitionSystem, world: World, calls: Sequence[ActionCall
         broken = [p.clause for p in interpreter.breaks(steps[-1])]
     names = tuple(dict.fromkeys(c for c in broken if c is not None))
     return Found(names, tuple(calls), world) if names else None
-
-
-def _only(
-    design: TransitionSystem,
-    invariants: tuple[Invariant, ...],
-    claims: tuple[ActionProperty, ...],
-) -> TransitionSystem:
-    return replace(design, invariants=invariants, action_properties=claims)
 
 
 class _Pair:

@@ -254,7 +254,7 @@ def _integers(system: TransitionSystem, walk: Walk, world: World) -> Integers:
 def _without_record(system: TransitionSystem) -> TransitionSystem:
     """The design alone: what it does next does not rest on any record."""
     actions = tuple(
-        replace(a, effect=tuple(line for line in a.effect if line[0].role != "ghost"))
+        replace(a, effect=tuple(line for line in a.effect if line[0].role != "ghost"), premises={})
         for a in system.actions
     )
     return replace(

@@ -7,7 +7,7 @@ interpreter, which knows no solver.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import z3
@@ -268,10 +268,9 @@ class _Search:
 
 def _clauses(system: TransitionSystem) -> TransitionSystem:
     """The system with nothing claimed of it but clauses."""
-    return replace(
-        system,
-        invariants=tuple(i for i in system.invariants if i.clause is not None),
-        action_properties=tuple(p for p in system.action_properties if p.clause is not None),
+    return system.claiming(
+        (i for i in system.invariants if i.clause is not None),
+        (p for p in system.action_properties if p.clause is not None),
     )
 
 

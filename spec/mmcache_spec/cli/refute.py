@@ -15,7 +15,7 @@ from ..checks.bounded import Counterexample, Sought, elements, look_for
 from ..checks.lasso import Lasso, find_lasso
 from ..generate.record import on_record
 from ..kernel.system import Scope
-from ..model.progress import WALK
+from ..model.progress_clauses import WALK
 from ..model.variants import Variant
 from ..model.world import exact_name, scopes_of
 from ..render.lasso import lasso_data, lasso_story

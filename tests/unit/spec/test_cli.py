@@ -223,7 +223,9 @@ def test_the_reference_page_is_as_generated(run: Callable[..., Result]) -> None:
     assert run("clauses", "--markdown").output == (ROOT / "docs/clauses.md").read_text()
 
 
-@pytest.mark.parametrize("command", ["prove --json", "variants", "clauses"])
+@pytest.mark.parametrize(
+    "command", [pytest.param("prove --json", marks=pytest.mark.slow), "variants", "clauses"]
+)
 def test_a_reader_that_goes_away_is_no_verdict(command: Any) -> None:
     shell = f"set -o pipefail; {sys.executable} -m mmcache_spec {command} | head -c 10"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)

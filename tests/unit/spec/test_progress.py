@@ -13,7 +13,8 @@ from mmcache_spec.checks.bounded import Disagreement
 from mmcache_spec.checks.lasso import shortest_lasso
 from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, Step, World
 from mmcache_spec.model.chunk import Caps
-from mmcache_spec.model.progress import WALK, ProgressDesign, progress
+from mmcache_spec.model.progress import ProgressDesign, progress
+from mmcache_spec.model.progress_clauses import WALK
 
 CHUNKED = Caps(alignment="none", items="chunked", wishes="stand")
 WHOLE = Caps(alignment="none", items="whole", wishes="stand")
