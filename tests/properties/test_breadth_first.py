@@ -17,7 +17,7 @@ from mmcache_spec.checks import bounded
 from mmcache_spec.checks.bounded import FEW, SMALL, Sought, elements, look_for
 from mmcache_spec.checks.searching import Found, TooMuch, quickest, relevance, search
 from mmcache_spec.checks.searching.kinds import Kind
-from mmcache_spec.checks.searching.patterns import Pattern, renamings_of
+from mmcache_spec.checks.searching.patterns import Pattern, patterns, renamings_of
 from mmcache_spec.evaluate.interpreter import Interpreter, World
 from mmcache_spec.evaluate.stepping import Stepper, Symbols
 from mmcache_spec.evaluate.stepping.forms import WIDTH
@@ -207,7 +207,7 @@ def test_only_what_nothing_tells_apart_is_interchangeable() -> None:
 
 def test_renamings_that_merge_too_much_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every renaming left every world as it is."""
-    whole = search.patterns
+    whole = patterns
 
     def merged(system: TransitionSystem, scope: Scope) -> Any:
         renamings = renamings_of(system, scope)

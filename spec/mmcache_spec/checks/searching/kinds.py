@@ -21,7 +21,7 @@ from .patterns import Pattern, Renaming
 from .relevance import Plan
 from .renaming import Image
 from .starts import PassStarts
-from .walk import Budget, TooMuch, Walk
+from .walk import BreadthFirst, Budget, TooMuch
 
 __all__ = ["Found", "Kind", "Progress"]
 
@@ -188,7 +188,7 @@ class Kind:
             stepper.enter(Signs(stepper.layout.symbols, numbers))
             try:
                 images = [Image(stepper.layout, r, self._moved_digits(r)).of for r in alike]
-                walk = Walk(stepper, images, self.budget, ordered)
+                walk = BreadthFirst(stepper, images, self.budget, ordered)
                 path = walk.shortest(self._starts(stepper), bound)
             except Undetermined as wrong:
                 self.plan.strike(wrong)

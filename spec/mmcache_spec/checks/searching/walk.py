@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...evaluate.interpreter import ActionCall
 from ...evaluate.stepping import Packed, Stepper, Successor
 
-__all__ = ["Budget", "TooMuch", "Walk"]
+__all__ = ["BreadthFirst", "Budget", "TooMuch"]
 
 
 class TooMuch(Exception):
@@ -27,7 +27,7 @@ class Budget:
             raise TooMuch("more states than the search may have")
 
 
-class Walk:
+class BreadthFirst:
     """A search through one world. Of a state and its images one is looked at.
 
     Where `ordered`, calls are tried in the order in which they are declared, and so the first of

@@ -163,7 +163,9 @@ class CallWithIntegers:
                 if self._keeps_arguments(after):
                     outcomes |= self._one_by_one(state)
                     continue
-                outcomes.setdefault((self._places.changed_in(after), bool(bad)), probe.examples())
+                outcome = self._places.changed_in(after), bool(bad)
+                given = probe.examples()
+                outcomes[outcome] = min(given, outcomes.get(outcome, given))
         return [(given, new, bad) for (new, bad), given in outcomes.items()]
 
     def _one_by_one(self, state: Packed) -> dict[tuple[Packed, bool], tuple[int, ...]]:
