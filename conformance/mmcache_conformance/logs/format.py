@@ -21,11 +21,11 @@ __all__ = [
     "Asked",
     "Created",
     "Ended",
-    "Event",
     "Freed",
     "FreedInput",
     "Header",
     "LogError",
+    "LogEvent",
     "LookedUp",
     "PassEnded",
     "Reported",
@@ -126,7 +126,7 @@ class Ended(_Event, frozen=True, tag="end"):
     """Optional: nothing of this manager follows. Without it, a log may be the beginning of one."""
 
 
-Event = (
+LogEvent = (
     Created
     | LookedUp
     | Asked
@@ -141,14 +141,14 @@ Event = (
 )
 
 
-def read_events(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, Event]]:
+def read_events(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, LogEvent]]:
     """Each event with its line number. Raises `LogError`."""
     numbered = enumerate(lines, start=1)
     number, first = next(numbered, (0, b""))
     if number == 0:
         raise LogError(f"{source}: empty; a log begins with its header")
     _check_header(first, source)
-    decode = msgspec.json.Decoder(Event).decode
+    decode = msgspec.json.Decoder(LogEvent).decode
     for number, line in numbered:
         try:
             yield number, decode(line)
@@ -187,4 +187,4 @@ def _what_is_wrong(source: str, number: int, line: bytes, error: Exception) -> s
 
 def log_schema() -> dict[str, Any]:
     """The JSON Schema of one line (draft 2020-12): the header, or an event."""
-    return schema_of((Header, Event), "a line of an mmcache log, version 1")
+    return schema_of((Header, LogEvent), "a line of an mmcache log, version 1")

@@ -29,10 +29,10 @@ from .format import (
     Asked,
     Created,
     Ended,
-    Event,
     Freed,
     FreedInput,
     Header,
+    LogEvent,
     LookedUp,
     Reported,
     WasReset,
@@ -92,7 +92,7 @@ class Recorder:
         self.flush()
         return recorded
 
-    def add(self, event: Event) -> None:
+    def add(self, event: LogEvent) -> None:
         self._lines.append(_encode(event))
 
     def flush(self) -> None:
@@ -137,7 +137,7 @@ class _Recorded:
         self._recorder = recorder
         self._stopped = False
 
-    def write(self, event: Event) -> None:
+    def write(self, event: LogEvent) -> None:
         if not self._stopped:
             self.seq += 1
             self._recorder.add(event)
