@@ -13,6 +13,7 @@ from ..exits import ExitCode
 from .adapter import adapter
 from .check import check
 from .exhaust import exhaust
+from .expected import expected
 from .matrix import matrix
 from .run import run
 from .schema import schema
@@ -45,6 +46,7 @@ def cli() -> None:
 
 for _command in (
     run,
+    expected,
     list_vectors,
     show,
     workloads,

@@ -192,11 +192,23 @@ def _report(found: Exhausted, scope: SearchScope) -> Iterator[str]:
 def _difference_story(found: Exhausted) -> Iterator[str]:
     from mmcache_vectors.clauses import clause
 
+    from ..oracle.decisions import taken_by
+    from ..reports.decisions import decision_line
     from ..reports.story import call_text, difference_lines
     from ..verdicts.model import CallFailure
 
     wrong = found.disagreement
     assert wrong is not None
+    kind = found.scope.manager
+    shows = found.implementation.capabilities[kind]
+    taken = taken_by(kind, found.parameters, wrong.calls, wrong.differences, shows)
+    if taken:
+        yield (
+            "1 decision explains it:" if len(taken) == 1 else "any of these decisions explains it:"
+        )
+        yield from (f"  {decision_line(decision)}" for decision in taken)
+    else:
+        yield "no known decision explains it"
     yield "DIFFERS from the specification; the shortest sequence of calls that shows it:"
     for number, call in enumerate(wrong.calls, start=1):
         yield f"{number:3}  {call_text(call, found.parameters)}"

@@ -12,6 +12,7 @@ import msgspec
 
 from mmcache import EncoderDecoderCacheManager
 
+from ..verdicts.model import Decision
 from .follow import Follower, Refusal
 from .format import Created, LogEvent, read_events
 
@@ -37,6 +38,8 @@ class Illegal(msgspec.Struct, frozen=True, kw_only=True):
     """The state before the event, for people."""
     history: dict[str, tuple[str, ...]]
     """For each hash that the event is about: the last events that concerned it."""
+    decisions: tuple[Decision, ...] = ()
+    """The known wrong decisions that answer all of the log up to here, this event included."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import msgspec
 from mmcache_vectors.manager import Vector
 
 from ..errors import TargetNameError, describe_exception
+from ..oracle.decisions import explained
 from ..suites.load import suite_digest, suite_version
 from ..targets.open import open_manager
 from ..verdicts.model import SuiteSelection, TargetReport
@@ -55,7 +56,7 @@ def run_matrix(
 
 def _report_on(name: str, vectors: Sequence[Vector]) -> TargetReport:
     try:
-        return run_target(open_manager(name), vectors)
+        return explained(run_target(open_manager(name), vectors), vectors)
     except TargetNameError as error:
         reason = str(error)
     except Exception as error:  # one row that breaks down must not cost the others

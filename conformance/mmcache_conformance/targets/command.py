@@ -14,6 +14,7 @@ import msgspec
 
 from ..errors import AdapterError, TargetError, TargetNameError
 from ..implementation import Implementation, Kind
+from .api import driven
 from .process import LineListener, Process, Timeout, shown_line
 from .protocol import OBSERVABLES, Answer, Case
 from .wire import PROTOCOL_VERSION, Errored, Ran, Run, Start, Started, Stop
@@ -65,7 +66,7 @@ class CommandTarget:
         self._implementation = self._launch()
         for manager, offered in self._implementation.capabilities.items():
             self._observed[manager] = tuple((name, name in offered) for name in OBSERVABLES)
-        return self._implementation
+        return driven(self._implementation)
 
     def run(self, case: Case) -> tuple[Answer, ...]:
         """Raises `AdapterError` for whatever is not an answer; the process is then gone."""
@@ -192,13 +193,17 @@ class _Patience:
         return self.ended
 
 
+_LISTS = {"cached", "freeable", "held"}
+
+
 def _check_observed(k: int, answer: Answer, offered: tuple[tuple[str, bool], ...]) -> None:
     """What an adapter says that it shows, it must show after every call, and nothing else."""
     seen = answer.observed
     for name, promised in offered:
         if (getattr(seen, name) is not None) is not promised:
-            said = "left out" if promised else "is no capability, but was given"
-            raise AdapterError(f"after call {k + 1}: {name} {said}")
+            said = "left out, or null" if promised else "is no capability, but was given"
+            hint = "; an empty one is [] or {}" if promised and name in _LISTS else ""
+            raise AdapterError(f"after call {k + 1}: {name} {said}{hint}")
 
 
 _ENCODER = msgspec.json.Encoder()

@@ -17,6 +17,7 @@ from ..implementation import Implementation
 __all__ = [
     "ALLOCATE_AGAIN",
     "CALLS",
+    "CAPABILITIES",
     "MANAGERS",
     "OBSERVABLES",
     "Answer",
@@ -47,6 +48,13 @@ OBSERVABLES = Observed.__struct_fields__
 
 ALLOCATE_AGAIN = "allocate_again"
 """`allocate` of a resident hash takes a reference and charges nothing."""
+
+CAPABILITIES: dict[Manager, tuple[str, ...]] = {
+    "encoder_cache": (*CALLS, *OBSERVABLES, ALLOCATE_AGAIN),
+    "encoder_decoder": (*CALLS, "num_free_slots"),
+}
+"""All that a manager of each kind can be asked to have. A name of somebody's own begins with `x-`;
+any other is a misspelling, which would make a target lose vectors in silence."""
 
 
 # --- what goes to a target, and what comes back ------------------------------------------------

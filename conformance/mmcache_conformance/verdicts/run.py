@@ -19,8 +19,9 @@ from ..errors import AdapterError, TargetError, describe_exception
 from ..exits import ExitCode
 from ..implementation import Implementation
 from ..open import Target
-from ..suites.load import AnyVector, suite_digest, suite_version
-from ..targets.protocol import ManagerTarget, case_of, missing_capability
+from ..suites.load import AnyVector, defended, suite_digest, suite_version
+from ..targets.api import CANNOT, is_api_error
+from ..targets.protocol import ManagerTarget, call_name, case_of, missing_capability
 from .judge import first_difference
 from .model import (
     BAD,
@@ -34,6 +35,7 @@ from .model import (
 )
 
 __all__ = [
+    "could_not",
     "exit_code",
     "nothing_checked",
     "reproduce_command",
@@ -81,13 +83,17 @@ def run_vector(
     directory: Path | None = None,
 ) -> Verdict:
     """One vector on a started target. Never raises for what the target does."""
-    plain = Verdict(vector.id, "pass", vector.clauses, vector.variant, vector.kind)
+    clauses = defended().get(vector.id, vector.clauses)
+    plain = Verdict(vector.id, "pass", clauses, vector.variant, vector.kind)
     again = reproduce_command(target.name, vector.id, directory)
     try:
         if isinstance(vector, EngineVector):
             return _run_workload(target, vector, plain, again)
         if isinstance(target, EngineTarget):
             return _skipped(plain, f"needs a manager, and {target.name} is an engine")
+        undriven = implementation.undriven.get(vector.manager)
+        if undriven is not None:
+            return _skipped(plain, undriven)
         missing = missing_capability(vector, implementation)
         if missing is not None:
             return _skipped(plain, f"needs {missing}, which {implementation.name} does not have")
@@ -115,6 +121,10 @@ def _run_calls(target: ManagerTarget, vector: Vector, plain: Verdict, again: str
     if wrong is None:
         return plain
     step, differences = wrong
+    error = next((d.got for d in differences if d.what == "error"), None)
+    if isinstance(error, str) and is_api_error(error):
+        name = call_name(vector.steps[step].call)
+        return _errored(plain, f"{CANNOT}`{name}`: {error.removeprefix(CANNOT)}")
     failure = CallFailure(step, vector.steps[step].call, differences, again)
     return msgspec.structs.replace(plain, outcome="fail", failure=failure)
 
@@ -159,9 +169,19 @@ def nothing_checked(report: TargetReport) -> bool:
     return outcomes == {"skip"}
 
 
+def could_not(report: TargetReport) -> bool:
+    """Whether the target, or a manager of it, could not be driven, or nothing of it was checked."""
+    found = report.implementation
+    if found is None or found.undriven or report.reason is not None or nothing_checked(report):
+        return True
+    return any(
+        v.outcome == "error" and (v.reason or "").startswith(CANNOT) for v in report.verdicts
+    )
+
+
 def exit_code(reports: Sequence[TargetReport]) -> ExitCode:
     """`COULD_NOT` if a target could not be started or checked, else `FAILED` if anything failed."""
-    if any(report.implementation is None or nothing_checked(report) for report in reports):
+    if any(could_not(report) for report in reports):
         return ExitCode.COULD_NOT
     bad = any(v.outcome in BAD for report in reports for v in report.verdicts)
     return ExitCode.FAILED if bad else ExitCode.OK

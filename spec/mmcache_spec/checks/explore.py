@@ -165,7 +165,7 @@ class Explorer:
         if system is self.system:
             return self._compiled
         of = self._compiled
-        return CompiledSystem(system, self.world, True, of._written, of._free)
+        return CompiledSystem(system, self.world, True, of._written, of.free)
 
     def _prepared(self, action: Action, compiled: CompiledSystem) -> list[Prepared]:
         """Every call of the action; those of the original are kept, and serve whoever is alike."""

@@ -22,9 +22,11 @@ from mmcache_conformance.logs.format import Header, LogEvent
 from mmcache_conformance.logs.verdict import CheckReport
 from mmcache_conformance.matrix.run import Matrix
 from mmcache_conformance.suites import load
+from mmcache_conformance.suites.listing import Listing
 from mmcache_conformance.targets import wire
 from mmcache_conformance.verdicts.expected import ExpectedFailures
 from mmcache_conformance.verdicts.model import RunReport
+from mmcache_conformance.verdicts.smoke import SmokeReport
 from mmcache_vectors.clauses import CLAUSES
 from mmcache_vectors.engine import ENGINE_CLAUSES
 from tests.known_bad.managers import (
@@ -38,7 +40,7 @@ DOCUMENTS = (
     *(RunReport, RandomRun, CheckReport, ExhaustReport, Matrix, ExpectedFailures, Header, LogEvent),
     *(wire.Message, wire.Started, wire.Ran, wire.Errored),
     *(importlib.import_module("mmcache_conformance.engines.generate")._Sketches, AbstractPath),
-    *(Shape, load._Header),
+    *(Shape, load._Header, load._Manifest, Listing, SmokeReport),
 )
 """All that is read from or written to a file, a pipe or a terminal as JSON or TOML."""
 

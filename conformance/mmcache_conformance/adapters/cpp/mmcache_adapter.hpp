@@ -23,8 +23,8 @@
 //
 //     int main() { return mmcache::serve<Manager>({"my engine", "1.2.0", "https://..."}); }
 //
-// A call or an observable that the class does not have is a capability that it does not have; any
-// container will do. An exception fails the call. Standard output belongs to the protocol: log to
+// A call or an observable that the class does not have is a capability that it does not have; one
+// that it has and that cannot be called so is an error of the compiler. Any container will do. An exception fails the call. Standard output belongs to the protocol: log to
 // standard error. Licence: Apache-2.0.
 #ifndef MMCACHE_ADAPTER_HPP
 #define MMCACHE_ADAPTER_HPP
@@ -364,6 +364,58 @@ MMCACHE_DETECT(freeable, freeable());
 MMCACHE_DETECT(get_cached_input_ids, get_cached_input_ids(std::declval<const Request&>()));
 #undef MMCACHE_DETECT
 
+// Whether a class has a member of this name, whatever it is: beside a second one of the name, the
+// name is ambiguous. (Of a final class nothing can be derived, and nothing is said.)
+#define MMCACHE_NAMED(name)                                                              \
+    struct name##_name {                                                                 \
+        int name;                                                                        \
+    };                                                                                   \
+    template <class M>                                                                   \
+    struct name##_both : M, name##_name {};                                              \
+    template <class M, class = void>                                                     \
+    struct named_##name : std::true_type {};                                             \
+    template <class M>                                                                   \
+    struct named_##name<M, std::void_t<decltype(&name##_both<M>::name)>> : std::false_type {}
+
+MMCACHE_NAMED(check_and_update_cache);
+MMCACHE_NAMED(can_allocate);
+MMCACHE_NAMED(allocate);
+MMCACHE_NAMED(free_encoder_input);
+MMCACHE_NAMED(free);
+MMCACHE_NAMED(get_freed_mm_hashes);
+MMCACHE_NAMED(reset);
+MMCACHE_NAMED(num_free_slots);
+MMCACHE_NAMED(num_freeable_slots);
+MMCACHE_NAMED(cached);
+MMCACHE_NAMED(freeable);
+MMCACHE_NAMED(get_cached_input_ids);
+#undef MMCACHE_NAMED
+
+// A call that is there and cannot be made would be a capability lost in silence.
+template <class M>
+constexpr void check_members() {
+    if constexpr (!std::is_final_v<M>) {
+#define MMCACHE_FITS(name, as)                                                           \
+    static_assert(has_##name<M>::value || !named_##name<M>::value,                       \
+                  "`" #name "` is there and cannot be called as " #as                    \
+                  ": wrong arguments, a lost const, or private")
+        MMCACHE_FITS(check_and_update_cache, (const mmcache::Request&, std::size_t));
+        MMCACHE_FITS(can_allocate,
+                     (const mmcache::Request&, std::size_t, std::int64_t, std::int64_t));
+        MMCACHE_FITS(allocate, (const mmcache::Request&, std::size_t));
+        MMCACHE_FITS(free_encoder_input, (const mmcache::Request&, std::size_t));
+        MMCACHE_FITS(free, (const mmcache::Request&));
+        MMCACHE_FITS(get_freed_mm_hashes, ());
+        MMCACHE_FITS(reset, ());
+        MMCACHE_FITS(num_free_slots, ());
+        MMCACHE_FITS(num_freeable_slots, ());
+        MMCACHE_FITS(cached, ());
+        MMCACHE_FITS(freeable, ());
+        MMCACHE_FITS(get_cached_input_ids, (const mmcache::Request&));
+#undef MMCACHE_FITS
+    }
+}
+
 template <class M>
 std::vector<std::string> capabilities(const About& about) {
     std::vector<std::string> names = about.capabilities;
@@ -605,6 +657,8 @@ bool reply(std::string& out, const std::string& line, const About& about) {
 // Answer requests until `stop` or the end of the input. The exit code of `main`.
 template <class EncoderCache, class EncoderDecoder = None>
 int serve(const About& about) {
+    detail::check_members<EncoderCache>();
+    detail::check_members<EncoderDecoder>();
     std::ios::sync_with_stdio(false);
     std::string line, out;
     while (std::getline(std::cin, line)) {
