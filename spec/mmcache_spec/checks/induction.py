@@ -151,7 +151,9 @@ def decide(obligation: Obligation, scope: Scope) -> Outcome:
         verdict = "refuted"
     elif _proved(obligation, AT_LAST):
         verdict = "proved"
-    alone = verdict == "proved" and holds_by_definition(obligation)
+    alone = verdict == "proved" and (
+        _rests_on_no_invariant(obligation) or holds_by_definition(obligation)
+    )
     return Outcome(obligation, verdict, time.perf_counter() - started, cti, alone)
 
 
@@ -165,6 +167,14 @@ def holds_by_definition(obligation: Obligation) -> bool:
         return obligation.kind == "initiation"
     bare = replace(obligation, system=_without_invariants(obligation.system))
     return _proved(bare, WITH_LITTLE_WORK)
+
+
+def _rests_on_no_invariant(obligation: Obligation) -> bool:
+    """Whether the proof is given no invariant: its premises, where it has any, name none."""
+    if obligation.kind != "action" or obligation.action is None:
+        return False
+    named = obligation.action.premises.get(obligation.claim.name)
+    return named is not None and not {i.name for i in obligation.system.invariants} & set(named)
 
 
 @lru_cache(maxsize=4)
