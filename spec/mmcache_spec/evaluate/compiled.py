@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from types import FunctionType
 from typing import Any
 
 from ..kernel.system import TransitionSystem
@@ -31,7 +32,15 @@ from ..kernel.terms import (
 )
 from .interpreter import Call, State, World
 
-__all__ = ["CompiledCall", "CompiledClaims", "CompiledSystem", "CompiledView", "Packed"]
+__all__ = [
+    "CompiledCall",
+    "CompiledClaims",
+    "CompiledSystem",
+    "CompiledView",
+    "Packed",
+    "unknown_number",
+    "with_numbers",
+]
 
 Packed = tuple[Any, ...]
 """A state, as a rule without its ghosts: integers, bit sets, and a tuple of integers for a map."""
@@ -52,6 +61,21 @@ class _Code(str):
     """The text of an expression that is not known before the call."""
 
     __slots__ = ()
+
+
+def unknown_number(name: str) -> Any:
+    """A number of a world, such as a size, that is not known when the calls are compiled.
+
+    What is compiled in such a world runs only after `with_numbers` has given the number. So one
+    compilation serves all the worlds that differ in their numbers alone.
+    """
+    return _Code(name)
+
+
+def with_numbers(call: CompiledCall, numbers: Mapping[str, int]) -> CompiledCall:
+    """The same call in the world in which the numbers are these, by their names."""
+    assert isinstance(call, FunctionType)
+    return FunctionType(call.__code__, dict(numbers))
 
 
 _Value = Any
