@@ -42,7 +42,9 @@ class Started:
 
     def verdict_on(self, vector: AnyVector) -> Verdict:
         """One vector, and whether its failure is expected."""
-        self.found.append(run_vector(self.target, self.implementation, vector, self.directory))
+        self.found.append(
+            run_vector(self.target, self.implementation, vector, self.directory, stretch=True)
+        )
         return self._judged(self.found[-1:])[0]
 
     def lapsed(self) -> list[str]:

@@ -39,6 +39,9 @@ __all__ = ["run"]
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="One line a target.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first vector that fails.")
+@click.option(
+    "--plain", is_flag=True, help="Play each vector as it is, and not in larger worlds as well."
+)
 @timeout_option
 @report_options
 @vectors_option
@@ -50,6 +53,7 @@ def run(
     as_json: bool,
     quiet: bool,
     fail_fast: bool,
+    plain: bool,
     timeout: float | None,
     expected: Path | None,
     html: Path | None,
@@ -95,7 +99,9 @@ def run(
     for target, mine in zip(opened, vectors, strict=True):
         # What a class prints is no part of our output.
         with contextlib.redirect_stdout(sys.stderr):
-            report = run_target(target, mine, fail_fast=fail_fast, directory=directory)
+            report = run_target(
+                target, mine, fail_fast=fail_fast, directory=directory, stretch=not plain
+            )
         if known_failures is not None:
             report = apply_expected(report, *known_failures)
         reports.append(report)

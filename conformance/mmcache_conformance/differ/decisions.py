@@ -22,18 +22,14 @@ _SYSTEMS: dict[Manager, str] = {"encoder_cache": "ledger", "encoder_decoder": "e
 def decisions_about(manager: Manager) -> tuple[Variant, ...]:
     """The wrong decisions that a manager of this kind can take."""
     name = _SYSTEMS[manager]
-    return tuple(
-        v for v in VARIANTS.values() if v.expected is not None and v.system.name == name
-    )
+    return tuple(v for v in VARIANTS.values() if v.expected is not None and v.system.name == name)
 
 
 def explained_by(
     manager: Manager, parameters: Parameters, calls: Sequence[Call], answers: Sequence[Answer]
 ) -> tuple[str, ...]:
     """The decisions under which every one of the answers would be right."""
-    return tuple(
-        v.name for v in decisions_about(manager) if _agrees(v, parameters, calls, answers)
-    )
+    return tuple(v.name for v in decisions_about(manager) if _agrees(v, parameters, calls, answers))
 
 
 def _agrees(

@@ -81,10 +81,10 @@ def play_through(
         used = len(replay.steps)
         if ALLOCATE_AGAIN not in capabilities and _is_again(replay, call):
             continue
-        answer = replay.answer(call)
-        if answer is not None and len(replay.steps) > used:
+        expect = replay.answer(call)
+        if expect is not None and len(replay.steps) > used:
             calls.append(call)
-            expected.append(answer)
+            expected.append(expect)
     if not calls:
         return None
     case = Case("differ", manager, candidate.parameters, tuple(calls))

@@ -6,6 +6,8 @@ its number alone, so a campaign is the same wherever it runs.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -119,12 +121,12 @@ def search(
         # The smaller protocol gets every eighth unit.
         manager = has[-1] if len(has) > 1 and unit % 8 == 3 else has[0]
         work = _Unit(campaign, unit, manager, implementation, lane_to(target))
+        gc.disable()  # it would look again and again through all the states that are kept
         return work.run(most, until, on_progress)
     finally:
-        try:
+        gc.enable()
+        with contextlib.suppress(AdapterError):  # what it says last is no answer to anything
             target.stop()
-        except AdapterError:
-            pass  # what it said last is no answer to anything that was asked here
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import msgspec
 
 from mmcache_vectors.manager import Call, CanAllocate, Item, Parameters, Request
 
-__all__ = ["Candidate", "Shrunk", "without_parts", "shrink"]
+__all__ = ["Candidate", "Shrunk", "shrink", "without_parts"]
 
 MOST_CANDIDATES = 3000
 """More are not tried: what is the least by then is shown."""
@@ -134,9 +134,7 @@ def _without_item(candidate: Candidate, request: Request, k: int) -> Candidate |
     items = request.items[:k] + request.items[k + 1 :]
     shorter = Request(request.request_id, items)
     requests = [shorter if r is request else r for r in candidate.parameters.requests]
-    return Candidate(
-        Parameters(candidate.parameters.cache_size, tuple(requests)), tuple(calls)
-    )
+    return Candidate(Parameters(candidate.parameters.cache_size, tuple(requests)), tuple(calls))
 
 
 def _simpler_names(candidate: Candidate) -> Iterator[Candidate]:
@@ -156,9 +154,13 @@ def _simpler_names(candidate: Candidate) -> Iterator[Candidate]:
         longest = max(map(len, names), default=0)
         for cut in (longest // 2, longest // 4, 8, 1):
             for ways in (
-                {n: n[cut:] for n in names},
-                {n: n[:-cut] for n in names},
-            ) if 0 < cut < longest else ():
+                (
+                    {n: n[cut:] for n in names},
+                    {n: n[:-cut] for n in names},
+                )
+                if 0 < cut < longest
+                else ()
+            ):
                 if len(set(ways.values())) == len(names) and all(ways.values()):
                     yield _renamed(candidate, *((ways, {}) if which == 0 else ({}, ways)))
 
@@ -176,7 +178,7 @@ def _renamed(candidate: Candidate, hashes: dict[str, str], ids: dict[str, str]) 
         for r in candidate.parameters.requests
     )
     calls = tuple(
-        msgspec.structs.replace(call, request=ids.get(call.request, call.request))  # type: ignore[union-attr]
+        msgspec.structs.replace(call, request=ids.get(call.request, call.request))
         if hasattr(call, "request")
         else call
         for call in candidate.calls
@@ -201,7 +203,7 @@ def _simpler_numbers(candidate: Candidate) -> Iterator[Candidate]:
         for field in ("num_embeds_to_schedule", "encoder_compute_budget"):
             for smaller in _less(getattr(call, field)):
                 changed = msgspec.structs.replace(call, **{field: smaller})
-                calls = candidate.calls[:k] + (changed,) + candidate.calls[k + 1 :]
+                calls = (*candidate.calls[:k], changed, *candidate.calls[k + 1 :])
                 yield Candidate(parameters, calls)
 
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 import msgspec
 
 from mmcache_spec.evaluate.compiled import CompiledCall, CompiledSystem, Packed, with_numbers
 from mmcache_spec.evaluate.interpreter import World
-from mmcache_spec.kernel.terms import SetSort
-from mmcache_spec.oracle import spec_calls, world_of
+from mmcache_spec.oracle import spec_calls
 from mmcache_vectors.manager import (
     Allocate,
     Call,
@@ -62,11 +60,8 @@ class Edge:
     call: Call
     encoded: bytes
     returns: bool | tuple[str, ...] | None
+    observed: Observed
     node: _Node
-
-    @property
-    def observed(self) -> Observed:
-        return self.node.observed
 
 
 class _Node:
@@ -107,9 +102,7 @@ class CompiledShape:
 class WalkedWorld:
     """One world of a shape, and the states that walks have come to in it."""
 
-    def __init__(
-        self, shape: CompiledShape, parameters: Parameters, shown: frozenset[str]
-    ) -> None:
+    def __init__(self, shape: CompiledShape, parameters: Parameters, shown: frozenset[str]) -> None:
         """`shown` are the observables that the target shows: no others are expected of it."""
         self.parameters = parameters
         self.encoded = msgspec.json.encode(parameters)
@@ -129,7 +122,15 @@ class WalkedWorld:
         self._root = _Node(start, self._view.observed(start))
         self._nodes = {start: self._root}
         self._functions: dict[Call, list[CompiledCall]] = {}
-        self._calls = [name for name in _KINDS if name in shape.capabilities]
+        self._habits = [
+            [
+                name
+                for name, often in zip(_KINDS, habit, strict=True)
+                for _ in range(often)
+                if name in shape.capabilities
+            ]
+            for habit in _HABITS
+        ]
         self._places = [
             (r, f"r{number + 1}", k)
             for number, r in enumerate(parameters.requests)
@@ -138,11 +139,12 @@ class WalkedWorld:
 
     def walk(self, random: Random, length: int) -> Iterator[Edge]:
         """So many calls, or fewer where nothing may be called any more."""
-        habit = dict(zip(_KINDS, random.choice(_HABITS), strict=True))
-        kinds = [name for name in self._calls for _ in range(habit[name])]
+        kinds = self._habits[int(random.random() * len(self._habits))]
         node = self._root
         if not kinds:
-            return
+            kinds = sorted(self._shape.capabilities.intersection(_KINDS))
+            if not kinds:
+                return
         for _ in range(length):
             edges = node.edges
             if len(edges) > 2 and random.random() < _GOES_ON:
@@ -191,7 +193,7 @@ class WalkedWorld:
             if after is None:
                 after = self._nodes[state] = _Node(state, self._view.observed(state))
             returns = self._view.report(result) if isinstance(call, GetFreedMmHashes) else result
-            return Edge(call, msgspec.json.encode(call), returns, after)
+            return Edge(call, msgspec.json.encode(call), returns, after.observed, after)
         return None
 
     def _draw(self, random: Random, node: _Node, kind: str) -> tuple[Call, Call]:

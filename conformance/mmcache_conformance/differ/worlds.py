@@ -112,7 +112,7 @@ def _names(random: Random, hashes: int) -> tuple[list[str], str]:
     if style == 1:
         return [_STEM * 3 + letter for letter in letters], _STEM
     if style == 2:
-        return [letter + _STEM * 3 for letter in letters], "r"
+        return [letter + _STEM for letter in letters], "r"
     if style == 3:
         return [f"{_STEM}{letter}{_STEM}" for letter in letters], _STEM * 2
     if style == 4:

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mmcache_vectors.manager import Manager
+from mmcache_vectors.manager import Manager, Observed
 
 from ..errors import AdapterError, TargetError, TargetNameError
 from ..implementation import Implementation, Kind
 from .process import Process, Timeout, Trace, shown_line
 from .protocol import OBSERVABLES, Answer, Case
-from .wire import PROTOCOL_VERSION, Errored, Ran, Run, Start, Started, Stop
+from .wire import BESIDE_FEATURE, PROTOCOL_VERSION, Errored, Ran, Run, Start, Started, Stop
 
 __all__ = ["DEFAULT_TIMEOUT", "CommandTarget", "Posted"]
 
@@ -41,6 +41,25 @@ class Posted:
     encoded: bytes
     manager: Manager
     calls: int
+
+
+class _RawAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An `Answer` whose state is not read yet."""
+
+    returns: bool | tuple[str, ...] | str | None = None
+    observed: msgspec.Raw = msgspec.Raw(b"{}")
+    error: str | None = None
+
+
+class _RawRan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A `Ran` whose states are not read yet: of many replies most states were seen before."""
+
+    seq: int
+    answers: tuple[_RawAnswer, ...]
+
+
+_MOST_STATES = 20_000
+"""States of which what they say is kept."""
 
 
 class CommandTarget:
@@ -68,6 +87,9 @@ class CommandTarget:
         self._implementation: Implementation | None = None
         self._observed: dict[Kind, tuple[tuple[str, bool], ...]] = {}
         self._seq = 0
+        self._features: tuple[str, ...] = ()
+        self._states: dict[Manager, dict[bytes, Observed]] = {}
+        """What the states said that were read before, by their JSON."""
         self._posted: tuple[list[Posted], int] = ([], 0)
         self._patience = _Patience()
         self.log = ""
@@ -102,6 +124,46 @@ class CommandTarget:
         self._patience.rewarded()
         self.log = process.log.text() if process.log else ""
         return answers
+
+    @property
+    def runs_together(self) -> bool:
+        return BESIDE_FEATURE in self._features
+
+    def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
+        """As `run`, with all the cases at a time."""
+        process = self._running()
+        self._seq += 1
+        process.log.clear()
+        case, *beside = cases
+        try:
+            request = _ENCODER.encode(Run(self._seq, case, tuple(beside)))
+            line = process.exchange(request, self._timeout)
+            answers = (
+                self._answers(case.manager, len(case.calls), line),
+                *self._beside(beside, line),
+            )
+        except AdapterError as error:
+            if isinstance(error, Timeout):
+                self._patience.in_vain(f"{_MOST_IN_VAIN} vectors in a row got no reply")
+            else:
+                self._patience.rewarded()
+            self._drop()
+            raise
+        except BaseException:
+            self._drop()
+            raise
+        self._patience.rewarded()
+        self.log = process.log.text() if process.log else ""
+        return answers
+
+    def _beside(self, cases: Sequence[Case], line: bytes) -> tuple[tuple[Answer, ...], ...]:
+        """The answers of the other managers of a reply whose first answers were read."""
+        found = _RAN.decode(line).beside
+        if len(found) != len(cases):
+            raise AdapterError(f"answers of {len(found)} managers beside it, not of {len(cases)}")
+        for case, answers in zip(cases, found, strict=True):
+            self._check(case.manager, len(case.calls), answers)
+        return found
 
     def post(self, cases: Sequence[Posted]) -> None:
         """Send many cases before any reply is read: `collect` has the answers.
@@ -139,7 +201,7 @@ class CommandTarget:
         answers = []
         for number, (case, line) in enumerate(zip(cases, lines, strict=False), start=first + 1):
             try:
-                answers.append(self._answers(case.manager, case.calls, line, number))
+                answers.append(self._quick_answers(case, line, number))
             except AdapterError as error:
                 wrong = error
                 break
@@ -203,6 +265,7 @@ class CommandTarget:
             self._drop()
             raise
         about = started.implementation
+        self._features = started.features
         offered: dict[Kind, tuple[str, ...]] = dict(started.capabilities.items())
         return Implementation(about.name, about.version, about.language, offered, about.source)
 
@@ -229,7 +292,11 @@ class CommandTarget:
             raise _wrong_sequence(reply_error.seq, asked) from None
         if reply.seq != asked:
             raise _wrong_sequence(reply.seq, asked)
-        answers = reply.answers
+        self._check(manager, calls, reply.answers)
+        return reply.answers
+
+    def _check(self, manager: Manager, calls: int, answers: tuple[Answer, ...]) -> None:
+        """As many answers as calls, and in each the state that was promised."""
         failed = next((k for k, a in enumerate(answers) if a.error is not None), None)
         if failed is not None and failed != len(answers) - 1:
             raise AdapterError(f"answers after call {failed + 1}, which failed")
@@ -239,7 +306,33 @@ class CommandTarget:
         for k, answer in enumerate(answers):
             if answer.error is None:
                 _check_observed(k, answer, observed)
-        return answers
+
+    def _quick_answers(self, case: Posted, line: bytes, seq: int) -> tuple[Answer, ...]:
+        """As `_answers`, of one of many replies."""
+        try:
+            raw = _RAW_RAN.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self._answers(case.manager, case.calls, line, seq)
+        if raw.seq != seq or len(raw.answers) != case.calls:
+            return self._answers(case.manager, case.calls, line, seq)
+        known = self._states.setdefault(case.manager, {})
+        answers: list[Answer] = []
+        for answer in raw.answers:
+            state = bytes(answer.observed)
+            seen = known.get(state)
+            if answer.error is not None:
+                return self._answers(case.manager, case.calls, line, seq)
+            if seen is None:
+                try:
+                    seen = _OBSERVED.decode(state)
+                    _check_observed(len(answers), Answer(None, seen), self._observed[case.manager])
+                except (msgspec.DecodeError, UnicodeDecodeError, AdapterError):
+                    return self._answers(case.manager, case.calls, line, seq)
+                if len(known) > _MOST_STATES:
+                    known.clear()
+                known[state] = seen
+            answers.append(Answer(answer.returns, seen))
+        return tuple(answers)
 
 
 class _Patience:
@@ -275,6 +368,8 @@ def _check_observed(k: int, answer: Answer, offered: tuple[tuple[str, bool], ...
 
 _ENCODER = msgspec.json.Encoder()
 _RAN = msgspec.json.Decoder(Ran, strict=True)
+_RAW_RAN = msgspec.json.Decoder(_RawRan, strict=True)
+_OBSERVED = msgspec.json.Decoder(Observed, strict=True)
 
 
 def _wrong_sequence(got: int, asked: int) -> AdapterError:

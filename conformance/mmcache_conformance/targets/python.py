@@ -7,7 +7,8 @@ second class were added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any
@@ -77,21 +78,18 @@ class PythonTarget:
             capabilities[manager] = (*calls, *observed, *sorted(added))
         return Implementation(found.name, found.version, "python", capabilities)
 
+    runs_together = True
+
     def run(self, case: Case) -> tuple[Answer, ...]:
-        requests = {r.request_id: _FakeRequest(r) for r in case.parameters.requests}
-        readers = [(name, READERS[case.manager][name]) for name in self._observed[case.manager]]
-        answers: list[Answer] = []
-        try:
-            manager = self._classes[case.manager](cache_size=case.parameters.cache_size)
-            for call in case.calls:
-                returns = plain_answer(_make(manager, call, requests))
-                state = {name: read(manager, requests) for name, read in readers}
-                answers.append(Answer(returns, Observed(**state)))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # SystemExit and pytest's outcomes are answers too
-            answers.append(Answer(error=describe_exception(error)))
-        return tuple(answers)
+        (answers,) = self.run_together((case,))
+        return answers
+
+    def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
+        players = [_Player(self._classes[c.manager], self._observed[c.manager], c) for c in cases]
+        for k in range(max((len(case.calls) for case in cases), default=0)):
+            for player in players:
+                player.make(k)
+        return tuple(tuple(player.answers) for player in players)
 
     def open(self, kind: Manager, parameters: Parameters) -> LiveManager:
         """A new manager, for whoever makes the calls one by one. Raises what its class raises."""
@@ -102,6 +100,40 @@ class PythonTarget:
 
     def stop(self) -> None:
         self._classes = {}
+
+
+class _Player:
+    """One case on a manager of its own, call by call, up to the first that fails."""
+
+    def __init__(self, cls: type, observed: Sequence[str], case: Case) -> None:
+        self._case = case
+        self._requests = {r.request_id: _FakeRequest(r) for r in case.parameters.requests}
+        self._readers = [(name, READERS[case.manager][name]) for name in observed]
+        self._manager: Any = None
+        self._failed = False
+        self.answers: list[Answer] = []
+        with self._one_answer():
+            self._manager = cls(cache_size=case.parameters.cache_size)
+
+    def make(self, k: int) -> None:
+        """The call with this index, if there is one and none has failed before."""
+        if self._failed or k >= len(self._case.calls):
+            return
+        with self._one_answer():
+            returns = plain_answer(_make(self._manager, self._case.calls[k], self._requests))
+            state = {name: read(self._manager, self._requests) for name, read in self._readers}
+            self.answers.append(Answer(returns, Observed(**state)))
+
+    @contextmanager
+    def _one_answer(self) -> Iterator[None]:
+        """Whatever is raised is the last answer."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit and pytest's outcomes are answers too
+            self._failed = True
+            self.answers.append(Answer(error=describe_exception(error)))
 
 
 class LiveManager:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 import mmcache_conformance
+from mmcache_conformance.differ.report import DifferReport
 from mmcache_conformance.engines.generate import AbstractPath, Shape
 from mmcache_conformance.engines.random import RandomRun
 from mmcache_conformance.exhaust.report import ExhaustReport
@@ -16,7 +17,7 @@ from mmcache_conformance.logs.format import Event, Header
 from mmcache_conformance.logs.verdict import CheckReport
 from mmcache_conformance.matrix.run import Matrix
 from mmcache_conformance.suites import load
-from mmcache_conformance.targets import wire
+from mmcache_conformance.targets import command, wire
 from mmcache_conformance.verdicts.expected import ExpectedFailures
 from mmcache_conformance.verdicts.model import RunReport
 
@@ -24,7 +25,7 @@ DOCUMENTS = (
     *(RunReport, RandomRun, CheckReport, ExhaustReport, Matrix, ExpectedFailures, Header, Event),
     *(wire.Message, wire.Started, wire.Ran, wire.Errored),
     *(importlib.import_module("mmcache_conformance.engines.generate")._Sketches, AbstractPath),
-    *(Shape, load._Header),
+    *(Shape, load._Header, DifferReport, command._RawRan),
 )
 """All that is read from or written to a file, a pipe or a terminal as JSON or TOML."""
 
