@@ -37,7 +37,7 @@ from .worlds import LARGEST, Largest, draw_parameters, draw_shape
 
 __all__ = ["Campaign", "Done", "left_out", "search", "sequences_of_unit"]
 
-BATCH = 256
+BATCH = 64
 """Sequences of one world, which go to the target together."""
 
 _EXAMINED = 300
@@ -55,6 +55,8 @@ class Campaign:
     managers: tuple[Manager, ...] = MANAGERS
     known: Known = nothing_known
     timeout: float | None = None
+    shrinks: bool = True
+    """Whether what is found is made as short as it can be."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,13 @@ _NOTHING = Done(0, 0, 0, 0)
 
 def sequences_of_unit(unit: int) -> int:
     """The first are small, so that what is easily found is found soon and in small worlds."""
-    return BATCH * min(16, 1 << min(unit, 4))
+    return 256 if unit < 8 else 512 if unit < 12 else 4096
 
 
 def _largest(unit: int) -> Largest:
-    return (Largest(3, 2, 4), Largest(4, 3, 6), Largest(6, 4, 9))[unit] if unit < 3 else LARGEST
+    return (
+        (Largest(3, 2, 4), Largest(4, 3, 6), Largest(6, 4, 9))[unit // 2] if unit < 6 else LARGEST
+    )
 
 
 def left_out(implementation: Implementation) -> tuple[str, ...]:
@@ -189,12 +193,14 @@ class _Unit:
             answers = self._lane.receive() if on_its_way else []
             if batch:
                 self._lane.send(batch)
-            found = self._judge(on_its_way, answers)
-            if found is not None:
+            new = self._judge(on_its_way, answers)
+            if new is not None:
                 if batch:
                     self._lane.receive()
-                before = played + on_its_way[:found]
-                return replace(self._done, finding=self._finding(before, on_its_way[found]))
+                index, found = new
+                before = played + on_its_way[:index]
+                finding = self._finding(before, on_its_way[index], found)
+                return replace(self._done, finding=finding)
             on_progress(len(on_its_way))
             played += on_its_way
             on_its_way = batch
@@ -218,23 +224,25 @@ class _Unit:
         length = self._campaign.calls or self._random.choice((6, 8, 10, 10, 12, 16, 24, 40))
         return _Sequence(world, self._manager, tuple(world.walk(self._random, length)))
 
-    def _judge(self, batch: list[_Sequence], answers: list[Answered]) -> int | None:
-        """The index of the first sequence that differs in a way that is not known."""
+    def _judge(
+        self, batch: list[_Sequence], answers: list[Answered]
+    ) -> tuple[int, Shrunk[Differing]] | None:
+        """The index of the first sequence that differs in a way that is not known, and how."""
         calls = known = 0
-        new: int | None = None
+        new: tuple[int, Shrunk[Differing]] | None = None
         for k, (sequence, answered) in enumerate(zip(batch, answers, strict=True)):
             calls += len(sequence.edges)
             differing = _first_difference(sequence, answered)
             if differing is None:
                 continue
             if not self._is_known(differing):
-                new = k
+                new = k, differing
                 break
             known += 1
         done = self._done
         self._done = replace(
             done,
-            sequences=done.sequences + (len(batch) if new is None else new + 1),
+            sequences=done.sequences + (len(batch) if new is None else new[0] + 1),
             calls=done.calls + calls,
             known=done.known + known,
         )
@@ -253,7 +261,9 @@ class _Unit:
 
     # --- what was found, made small -------------------------------------------------------------
 
-    def _finding(self, before: list[_Sequence], culprit: _Sequence) -> Finding:
+    def _finding(
+        self, before: list[_Sequence], culprit: _Sequence, found_at_first: Shrunk[Differing]
+    ) -> Finding:
         """The difference again, by itself if that is possible, and as short as possible."""
         number = self._done.sequences - 1
 
@@ -267,7 +277,10 @@ class _Unit:
         alone = probe(culprit.candidate)
         if alone is not None:
             self._lane.fresh()
-            return self._told(shrink(alone, probe), (), number, len(culprit.edges))
+            least = shrink(alone, probe) if self._campaign.shrinks else alone
+            return self._told(least, (), number, len(culprit.edges))
+        if not self._campaign.shrinks:
+            return self._told(found_at_first, (), number, len(culprit.edges))
         found, needed = self._after_others(tuple(before), culprit.candidate, probe)
         return self._told(found, needed, number, len(culprit.edges))
 

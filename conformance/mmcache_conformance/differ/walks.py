@@ -14,7 +14,7 @@ import msgspec
 
 from mmcache_spec.evaluate.compiled import CompiledCall, CompiledSystem, Packed, with_numbers
 from mmcache_spec.evaluate.interpreter import World
-from mmcache_spec.oracle import spec_calls
+from mmcache_spec.oracle import input_name, spec_calls
 from mmcache_vectors.manager import (
     Allocate,
     Call,
@@ -37,12 +37,13 @@ __all__ = ["CompiledShape", "Edge", "WalkedWorld"]
 _Kind = Callable[[str, int], Call]
 
 _HABITS: tuple[tuple[int, ...], ...] = (
-    (4, 5, 6, 5, 1, 2, 0),
-    (4, 5, 6, 5, 1, 2, 1),
-    (8, 3, 8, 1, 0, 1, 0),
-    (2, 8, 6, 3, 3, 1, 0),
-    (2, 6, 6, 8, 1, 0, 0),
-    (5, 4, 5, 6, 2, 4, 0),
+    (40, 50, 60, 50, 10, 20, 1),
+    (40, 50, 60, 50, 10, 20, 6),
+    (80, 30, 80, 10, 3, 10, 1),
+    (20, 80, 60, 30, 30, 10, 0),
+    (20, 60, 60, 80, 10, 5, 1),
+    (30, 80, 80, 20, 30, 5, 0),
+    (50, 40, 50, 60, 20, 40, 1),
 )
 """How often each call is drawn, in the order of `CALLS`; a walk has one of these habits."""
 
@@ -107,14 +108,19 @@ class WalkedWorld:
         self.parameters = parameters
         self.encoded = msgspec.json.encode(parameters)
         self._shape = shape
+        self._variables = [v.name for v in shape.compiled.variables]
         world = shape.world
         names = {
             f"h{k}": item.identifier
             for request, carried in zip(parameters.requests, shape.shape.requests, strict=True)
             for item, k in zip(request.items, carried, strict=True)
         }
-        sizes = {item.identifier: item.num_embeds for r in parameters.requests for item in r.items}
-        self._numbers = {f"z_{h}": sizes[name] for h, name in names.items()}
+        self._numbers = {
+            f"z_h{k}": item.num_embeds
+            for request, carried in zip(parameters.requests, shape.shape.requests, strict=True)
+            for item, k in zip(request.items, carried, strict=True)
+        }
+        self._twins = self._bits_of_twins(names)
         self._numbers[CAPACITY] = parameters.cache_size
         self._view = _View(shape, names, parameters, shown)
         closed = CompiledSystem(shape.system, _closed(world, self._numbers))
@@ -174,6 +180,8 @@ class WalkedWorld:
         return node.made[call]
 
     def _made_now(self, node: _Node, call: Call, specified_call: Call) -> Edge | None:
+        if self._twins and self._clashes(node.state, specified_call):
+            return None
         functions = self._functions.get(specified_call)
         if functions is None:
             compiled = self._shape.functions(specified_call)
@@ -195,6 +203,26 @@ class WalkedWorld:
             returns = self._view.report(result) if isinstance(call, GetFreedMmHashes) else result
             return Edge(call, msgspec.json.encode(call), returns, after.observed, after)
         return None
+
+    def _clashes(self, state: Packed, call: Call) -> bool:
+        """Whether the identifier is known with another size, as `Replay` has it."""
+        position = getattr(call, "input_id", None)
+        if position is None:
+            return False
+        twins = self._twins.get(input_name(getattr(call, "request", ""), position), 0)
+        at = self._variables.index
+        known: int = state[at("cached")] | state[at("freed")]
+        return bool(known & twins)
+
+    def _bits_of_twins(self, names: dict[str, str]) -> dict[str, int]:
+        """For each place whose identifier has two sizes, the bits of its other hashes."""
+        hashes = self._shape.world.universe["Hash"]
+        hash_of = self._shape.world.functions["hash_of"]
+        twins = {
+            i: sum(1 << k for k, g in enumerate(hashes) if g != h and names[g] == names[h])
+            for i, h in hash_of.items()
+        }
+        return {i: bits for i, bits in twins.items() if bits and "freed" in self._variables}
 
     def _draw(self, random: Random, node: _Node, kind: str) -> tuple[Call, Call]:
         """A call, and the same call in the names of the shape; there, without its numbers."""
@@ -285,7 +313,7 @@ class _View:
 
     def report(self, bits: int) -> tuple[str, ...]:
         if bits not in self._reports:
-            self._reports[bits] = tuple(sorted(self._members(bits)))
+            self._reports[bits] = tuple(sorted(set(self._members(bits))))
         return self._reports[bits]
 
     def observed(self, state: Packed) -> Observed:

@@ -73,15 +73,22 @@ def draw_parameters(random: Random, shape: Shape) -> Parameters:
     """One world of the shape: its names, its sizes, its capacity."""
     sizes = _sizes(random, shape.hashes)
     names, prefix = _names(random, shape.hashes)
+    if shape.hashes > 1 and random.random() < 0.15:
+        # One identifier with two sizes: it may come back with the other when it is forgotten.
+        names[1] = names[0]
+        sizes[1] = sizes[0] + random.randint(1, 3)
     total, largest = sum(sizes), max(sizes)
+    some = sum(random.sample(sizes, random.randint(1, len(sizes))))
     capacity = random.choice(
         (
             largest,
-            total,
             max(0, total - 1),
+            max(largest, total - min(sizes)),
+            max(largest, some),
+            max(largest, some),
+            random.randint(largest, max(largest, total)),
+            random.randint(largest, max(largest, total)),
             random.randint(0, total),
-            random.randint(largest, max(largest, total)),
-            random.randint(largest, max(largest, total)),
             random.randint(total, 2 * total + 1),
         )
     )
@@ -108,7 +115,7 @@ def _names(random: Random, hashes: int) -> tuple[list[str], str]:
     """
     order = random.sample(range(hashes), hashes)
     letters = [chr(ord("A") + k) for k in order]
-    style = random.randrange(9)
+    style = random.randrange(13)
     if style == 1:
         return [_STEM * 3 + letter for letter in letters], _STEM
     if style == 2:
@@ -123,6 +130,14 @@ def _names(random: Random, hashes: int) -> tuple[list[str], str]:
         return [f"r{k + 1}" for k in order], "r"
     if style == 7:
         return ["a" * (k + 1) for k in order], "a"
+    if style == 8:  # the same letters in another order, for checksums that do not see it
+        return ["".join(random.sample("abcdefgh", 8)) + f"{k}{9 - k}" for k in order], "r"
+    if style == 9:  # pairs that differ in case only
+        return [letters[k - k % 2].lower() if k % 2 else letters[k] for k in range(hashes)], "R"
+    if style == 10:  # white space around and inside
+        return [" " * (k + 1) + "a" + " " * (9 - k) for k in order], " "
+    if style == 11:  # a sign that ends a text in C
+        return [f"a\0{letter}" for letter in letters], "r\0"
     return letters, "r"
 
 
