@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..errors import AdapterError, TargetError
-from ..implementation import Implementation
+from ..errors import AdapterError
 from ..targets.command import CommandTarget, Posted
 from ..targets.protocol import Answer, Case, ManagerTarget
 
-__all__ = ["Lane", "Played", "lane_to", "start"]
+__all__ = ["Answered", "Lane", "Played", "lane_to"]
 
 
 class Played(Protocol):
@@ -35,7 +34,10 @@ class Lane(Protocol):
         """Begin with a batch. One is on its way at a time."""
 
     def receive(self) -> list[Answered]:
-        """One entry a sequence of the batch, in order: its answers, or why there are none."""
+        """One entry a sequence of the batch, in order: its answers, or why there are none.
+
+        Where there are none, that is the last entry: the rest of the batch was not played.
+        """
 
     def fresh(self) -> None:
         """Forget, if that can be, what was played before."""
@@ -52,7 +54,12 @@ class _ClassLane:
         self._batch = batch
 
     def receive(self) -> list[Answered]:
-        return [self._one(sequence) for sequence in self._batch]
+        found: list[Answered] = []
+        for sequence in self._batch:
+            found.append(self._one(sequence))
+            if isinstance(found[-1], AdapterError):
+                break
+        return found
 
     def fresh(self) -> None:
         """What a class keeps outside of its objects cannot be taken from it."""
@@ -69,46 +76,29 @@ class _CommandLane:
 
     def __init__(self, target: CommandTarget) -> None:
         self._target = target
-        self._batch: list[Posted] = []
+        self._count = 0
         self._wrong: AdapterError | None = None
 
     def send(self, batch: Sequence[Played]) -> None:
-        self._batch = [sequence.posted for sequence in batch]
-        self._post(self._batch)
+        self._count, self._wrong = len(batch), None
+        try:
+            self._target.post([sequence.posted for sequence in batch])
+        except AdapterError as error:
+            self._wrong = error
 
     def receive(self) -> list[Answered]:
-        found: list[Answered] = []
-        while len(found) < len(self._batch):
-            wrong = self._wrong
-            if wrong is None:
-                answers, wrong = self._target.collect()
-                found += answers
-            if wrong is not None:
-                if len(found) == len(self._batch):  # it said something after the last reply
-                    found.pop()
-                found.append(wrong)
-                if len(found) < len(self._batch):
-                    self._post(self._batch[len(found) :])
+        if self._wrong is not None:
+            return [self._wrong]
+        answers, wrong = self._target.collect()
+        found: list[Answered] = list(answers)
+        if wrong is not None:
+            if len(found) == self._count:  # it said something after the last reply
+                found.pop()
+            found.append(wrong)
         return found
 
     def fresh(self) -> None:
         self._target.restart()
-
-    def _post(self, batch: list[Posted]) -> None:
-        self._wrong = None
-        try:
-            self._target.post(batch)
-        except AdapterError as error:
-            self._wrong = error
-
-
-def start(target: ManagerTarget) -> Implementation:
-    """Start the target. Raises `TargetError`, after it was stopped again."""
-    try:
-        return target.start()
-    except TargetError:
-        target.stop()
-        raise
 
 
 def lane_to(target: ManagerTarget) -> Lane:

@@ -186,25 +186,31 @@ class _Unit:
         wanted = sequences_of_unit(self._number)
         batches = self._batches(wanted if most is None else min(most, wanted))
         on_its_way: list[_Sequence] = []
+        ready: list[_Sequence] = []
         played: list[_Sequence] = []
         while True:
             over = until is not None and time.time() > until
-            batch = [] if over else next(batches, [])
+            ready = ready or ([] if over else next(batches, []))
             answers = self._lane.receive() if on_its_way else []
-            if batch:
-                self._lane.send(batch)
-            new = self._judge(on_its_way, answers)
+            done, rest = on_its_way[: len(answers)], on_its_way[len(answers) :]
+            ahead = ready if not rest else []  # after a breakdown, first see whether to go on
+            if ahead:
+                self._lane.send(ahead)
+            new = self._judge(done, answers)
             if new is not None:
-                if batch:
+                if ahead:
                     self._lane.receive()
                 index, found = new
-                before = played + on_its_way[:index]
-                finding = self._finding(before, on_its_way[index], found)
+                finding = self._finding(played + done[:index], done[index], found)
                 return replace(self._done, finding=finding)
-            on_progress(len(on_its_way))
-            played += on_its_way
-            on_its_way = batch
-            if not batch:
+            on_progress(len(done))
+            played += done
+            if rest:
+                self._lane.send(rest)
+                on_its_way = rest
+            else:
+                on_its_way, ready = ahead, []
+            if not on_its_way:
                 return self._done
 
     def _batches(self, wanted: int) -> Iterator[list[_Sequence]]:
