@@ -226,6 +226,37 @@ CLAUSES: dict[str, Clause] = {
             "not allocated yet; nothing is pending for anybody else.",
             ("vllm#23544",),
         ),
+        Clause(
+            "S13",
+            "chunk_is_the_largest_allowed",
+            "A pass gives a request as many tokens as the caps allow: what it gives meets all of "
+            "them, and no chunk that ends later does. The caps: the budget; room for every item "
+            "that is reached; the block boundary; no item cut by it; as many tokens left as the "
+            "drafter reads ahead, or none. The last three give way where nothing of a whole budget "
+            "would be left.",
+            ("vllm#40707", "vllm#47738", "vllm#51603"),
+        ),
+        Clause(
+            "S14",
+            "tokens_are_counted",
+            "What is computed of a request are the tokens that it was given since it last began; "
+            "it runs from the first of them to the last of its prompt, or until it is preempted; "
+            "then it is finished, or waits and has nothing.",
+        ),
+        Clause(
+            "S15",
+            "needed_from_reach_to_end",
+            "A request needs an item from the chunk that reaches it, or whose drafter does and "
+            "that has room for it, until its last token is computed or the request is preempted; "
+            "and no other.",
+            ("vllm#31857", "vllm-ascend#17195"),
+        ),
+        Clause(
+            "S16",
+            "resident_until_in_the_way",
+            "What was taken is cached as long as it is needed, and after that until something new "
+            "comes.",
+        ),
     )
 }
 

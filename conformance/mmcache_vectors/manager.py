@@ -38,6 +38,7 @@ __all__ = [
     "content_id",
     "decode",
     "encode",
+    "is_vector",
     "json_schema",
     "load",
 ]
@@ -200,6 +201,15 @@ def content_id(name: str, manager: Manager, parameters: Parameters, steps: tuple
 def encode(vector: Vector) -> bytes:
     """The canonical bytes."""
     return canonical(vector)
+
+
+def is_vector(content: bytes) -> bool:
+    """Whether a file says of itself that it is one, of whatever version."""
+    try:
+        header: object = msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return isinstance(header, dict) and header.get("format") == FORMAT
 
 
 def decode(content: bytes, source: str) -> Vector:

@@ -24,8 +24,7 @@ from mmcache_vectors.manager import (
 )
 from mmcache_vectors.manager import Step as VectorStep
 
-from .evaluate.interpreter import Call as SpecCall
-from .evaluate.interpreter import Interpreter, State, Step, World
+from .evaluate.interpreter import ActionCall, Interpreter, State, Step, World
 from .kernel.system import TransitionSystem
 from .model.releases import RELEASES
 
@@ -108,7 +107,7 @@ def parameters_of(world: World) -> tuple[Parameters, dict[str, tuple[str, int]]]
     return Parameters(world.constants["capacity"], tuple(requests)), places
 
 
-def vector_call(call: SpecCall, places: dict[str, tuple[str, int]]) -> Call:
+def vector_call(call: ActionCall, places: dict[str, tuple[str, int]]) -> Call:
     """The call of the API that an action of the spec stands for."""
     given = call.arguments
     request, input_id = places.get(given.get("input", ""), ("", 0))
@@ -131,12 +130,12 @@ def vector_call(call: SpecCall, places: dict[str, tuple[str, int]]) -> Call:
     raise ValueError(f"no call for {call.action}")
 
 
-def spec_calls(system: TransitionSystem, call: Call) -> tuple[SpecCall, ...]:
+def spec_calls(system: TransitionSystem, call: Call) -> tuple[ActionCall, ...]:
     """The actions of the spec that a call may be: the guards of at most one of them allow it."""
     known = {action.name for action in system.actions}
     name = str(call.__struct_config__.tag)
     arguments = _arguments(call)
-    return tuple(SpecCall(a, arguments) for a in (name, f"{name}_again") if a in known)
+    return tuple(ActionCall(a, arguments) for a in (name, f"{name}_again") if a in known)
 
 
 def _arguments(call: Call) -> dict[str, Any]:

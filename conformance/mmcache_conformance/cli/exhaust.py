@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..exits import ExitCode
-from .options import json_option, print_document
+from .options import cluster_option, json_option, print_document
 
 if TYPE_CHECKING:
     from mmcache_vectors.manager import Manager
@@ -40,7 +40,7 @@ __all__ = ["exhaust"]
     help="Give up beyond, in each scope; one takes one or two kilobytes.",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Scopes at a time (default: one a core).")
-@click.option("--cluster", metavar="ADDRESS", help="Search the scopes on this Dask cluster.")
+@cluster_option
 @json_option
 @click.pass_context
 def exhaust(

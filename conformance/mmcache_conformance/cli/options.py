@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..suites.select import Selection
 
 __all__ = [
+    "cluster_option",
     "json_option",
     "make_console",
     "no_vector_matches",
@@ -43,6 +44,9 @@ select_option = click.option(
     help="Only the vectors that EXPR selects: clause ids, parts of names, and, or, not, brackets.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+cluster_option = click.option(
+    "--cluster", metavar="ADDRESS", help="Do the work on this Dask cluster instead of here."
+)
 timeout_option = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from mmcache_spec.evaluate.compiled import unknown_number
+from mmcache_spec.evaluate.compiled import code
 from mmcache_spec.evaluate.interpreter import World
 from mmcache_spec.oracle import world_of
 from mmcache_vectors.manager import Item, Manager, Parameters, Request
@@ -59,12 +59,12 @@ def open_world(shape: Shape) -> World:
     """The world of the specification in which sizes and capacity are still unknown."""
     names = [f"h{k}" for k in range(shape.hashes)]
     closed = world_of(_parameters(shape, 1, names, [1] * shape.hashes, "r"))
-    sizes = {name: unknown_number(f"z_{name}") for name in closed.universe["Hash"]}
+    sizes = {name: code(f"z_{name}") for name in closed.universe["Hash"]}
     hash_of = closed.functions["hash_of"]
     embeds = {i: sizes[h] for i, h in hash_of.items()}
     return World(
         closed.universe,
-        {"capacity": unknown_number(CAPACITY)},
+        {"capacity": code(CAPACITY)},
         {**closed.functions, "size": sizes, "embeds": embeds},
     )
 

@@ -32,12 +32,13 @@ from ..kernel.terms import (
     result,
     same_value,
     subterms,
+    symbols,
 )
 from .induction import Verdict, unsatisfiable
 from .two_answers import ALLOWED, ANSWER, COPIES, Copy, Difference, Question, difference
 
 __all__ = [
-    "Answer",
+    "QuestionOutcome",
     "claims",
     "decide",
     "equal_totals",
@@ -49,7 +50,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Answer:
+class QuestionOutcome:
     question: Question
     verdict: Verdict
     seconds: float
@@ -71,30 +72,37 @@ def questions(system: TransitionSystem) -> Iterator[Question]:
             yield Question(system, action, what)
 
 
-def decide(question: Question, scope: Scope) -> Answer:
+def decide(question: Question, scope: Scope) -> QuestionOutcome:
     """Prove that there is one answer, or find two within the scope, or admit that neither is so."""
     started = time.perf_counter()
     verdict: Verdict = "unknown"
     found = None
-    if unsatisfiable(query(question)):
+    lean = question.what == ANSWER and unsatisfiable(query(question, lean=True))
+    if lean or unsatisfiable(query(question)):
         verdict = "proved"
     elif found := difference(question, scope):
         verdict = "refuted"
     elif unsatisfiable(query(question), patiently=True):
         verdict = "proved"
-    return Answer(question, verdict, time.perf_counter() - started, found)
+    return QuestionOutcome(question, verdict, time.perf_counter() - started, found)
 
 
 # --- any number of elements --------------------------------------------------------------------
 
 
-def query(question: Question) -> list[z3.BoolRef]:
-    """Assertions that are unsatisfiable exactly if there is one answer. The goal comes last."""
+def query(question: Question, *, lean: bool = False) -> list[z3.BoolRef]:
+    """Assertions that are unsatisfiable exactly if there is one answer. The goal comes last.
+
+    A `lean` one says nothing of the state after the call: few answers need it, and if it is
+    unsatisfiable, so is the whole.
+    """
     call = _call(question)
-    known = _known(question)
     goal = _agreement(question, question.what)
     facts = [lemma.formula for lemma in lemmas(question)]
-    terms = [*call.assumed, *known, *facts, ~goal]
+    assumed = [*call.assumed, *_known(question), *facts]
+    if lean:
+        assumed = [term for term in assumed if not any(s.role == "next" for s in symbols(term))]
+    terms = [*assumed, ~goal]
     asserted = _translation(question.system).assertions(terms)
     *assumed, contrary = asserted[: len(terms)]
     return [*assumed, *asserted[len(terms) :], contrary]

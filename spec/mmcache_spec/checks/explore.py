@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
 
 from ..evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, CompiledView, Packed
-from ..evaluate.interpreter import Call, Interpreter, World
-from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
+from ..evaluate.interpreter import ActionCall, Interpreter, World
+from ..kernel.system import Action, TransitionSystem
 from ..kernel.terms import INT
 from .times import Times, times_of
 
@@ -41,7 +41,7 @@ class Found:
     """Calls from the initial state, of which the last breaks the clauses."""
 
     clauses: tuple[str, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[ActionCall, ...]
     world: World
 
 
@@ -49,7 +49,7 @@ class Found:
 class Difference:
     """Calls after which two systems answer, show or refuse something else."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[ActionCall, ...]
     what: str
     world: World
 
@@ -78,15 +78,22 @@ class Prepared:
     run: CompiledCall
     claims: CompiledClaims | None
 
-    def call(self, values: tuple[int, ...]) -> Call:
+    def call(self, values: tuple[int, ...]) -> ActionCall:
         arguments = {**self.elements, **dict(zip(self.integers, values, strict=True))}
-        return Call(self.action, arguments)
+        return ActionCall(self.action, arguments)
 
 
 def prepared_calls(
-    compiled: CompiledSystem, action: Action, integers: Sequence[int]
+    compiled: CompiledSystem,
+    action: Action,
+    integers: Sequence[int],
+    original: Sequence[Prepared] = (),
 ) -> list[Prepared]:
-    """Every call of the action in the world, with the clauses that speak of it."""
+    """Every call of the action in the world, with the clauses that speak of it.
+
+    Where these are the `original` calls of which the same is claimed, the claims are not compiled
+    again.
+    """
     names = tuple(p.name for p in action.parameters if p.sort == INT)
     others = [p for p in action.parameters if p.sort != INT]
     choices = tuple(product(integers, repeat=len(names)))
@@ -95,11 +102,14 @@ def prepared_calls(
         for p in compiled.system.action_properties
         if p.action == action.name and p.clause is not None
     ]
+    known = {tuple(p.elements.values()): p.claims for p in original if p.integers == names}
     found = []
     for values in product(*(compiled.world.universe[p.sort.name] for p in others)):
         elements = dict(zip((p.name for p in others), values, strict=True))
-        run = compiled.compile(Call(action.name, elements))
-        check = compiled.compile_claims(claims, elements, names) if claims else None
+        run = compiled.compile(ActionCall(action.name, elements))
+        check = known.get(tuple(values))
+        if check is None and claims:
+            check = compiled.compile_claims(claims, elements, names)
         found.append(Prepared(action.name, elements, names, choices, run, check))
     return found
 
@@ -163,7 +173,9 @@ class Explorer:
         as_before = own is action or _says_the_same(own, action)
         if as_before and action.name in self._parts:
             return self._parts[action.name]
-        found = prepared_calls(compiled, action, self.integers)
+        claimed = self.system.action_properties is compiled.system.action_properties
+        known = self._parts.get(action.name, ()) if claimed else ()
+        found = prepared_calls(compiled, action, self.integers, known)
         if as_before:
             self._parts[action.name] = found
         return found
@@ -354,15 +366,15 @@ class _Walk:
             self.parents[node] = parent
             self.queue.append(node)
 
-    def _path(self, node: _Node) -> list[Call]:
+    def _path(self, node: _Node) -> list[ActionCall]:
         """The calls that lead to the state."""
-        path: list[Call] = []
+        path: list[ActionCall] = []
         while (parent := self.parents[node]) is not None:
             path.append(self._step(self._state(parent), self._state(node)))
             node = parent
         return path[::-1]
 
-    def _step(self, before: Packed, to: Packed) -> Call:
+    def _step(self, before: Packed, to: Packed) -> ActionCall:
         for calls in self.calls:
             for prepared, values in _every(calls):
                 done = prepared.run(before, *values)
@@ -370,17 +382,16 @@ class _Walk:
                     return prepared.call(values)
         raise AssertionError("a state that is reached by no call")
 
-    def _confirmed(self, calls: list[Call]) -> Found | None:
+    def _confirmed(self, calls: list[ActionCall]) -> Found | None:
         """The same calls, as they are: what the interpreter says that they break."""
         return confirmed(self.design, self.explorer.world, calls)
 
 
-def confirmed(design: TransitionSystem, world: World, calls: Sequence[Call]) -> Found | None:
+def confirmed(design: TransitionSystem, world: World, calls: Sequence[ActionCall]) -> Found | None:
     """What the last of the calls breaks, as the interpreter executes them; None for nothing."""
     stated = tuple(i for i in design.invariants if i.clause is not None)
     claims = tuple(p for p in design.action_properties if p.clause is not None)
-    judged = _only(design, stated, claims)
-    interpreter = Interpreter(judged, world)
+    interpreter = Interpreter(design.claiming(stated, claims), world)
     if not calls:
         start = interpreter.initial()
         broken = [i.clause for i in stated if not interpreter.holds(i, start)]
@@ -391,14 +402,6 @@ def confirmed(design: TransitionSystem, world: World, calls: Sequence[Call]) -> 
         broken = [p.clause for p in interpreter.breaks(steps[-1])]
     names = tuple(dict.fromkeys(c for c in broken if c is not None))
     return Found(names, tuple(calls), world) if names else None
-
-
-def _only(
-    design: TransitionSystem,
-    invariants: tuple[Invariant, ...],
-    claims: tuple[ActionProperty, ...],
-) -> TransitionSystem:
-    return replace(design, invariants=invariants, action_properties=claims)
 
 
 class _Pair:
@@ -466,14 +469,14 @@ class _Pair:
         seen = zip(self.names, self.view(one), self.view(two), strict=True)
         return next((f"{name} differs" for name, a, b in seen if a != b), None)
 
-    def _path(self, pair: tuple[Packed, Packed]) -> list[Call]:
-        path: list[Call] = []
+    def _path(self, pair: tuple[Packed, Packed]) -> list[ActionCall]:
+        path: list[ActionCall] = []
         while (parent := self.parents[pair]) is not None:
             path.append(self._step(parent, pair))
             pair = parent
         return path[::-1]
 
-    def _step(self, before: tuple[Packed, Packed], to: tuple[Packed, Packed]) -> Call:
+    def _step(self, before: tuple[Packed, Packed], to: tuple[Packed, Packed]) -> ActionCall:
         normal = self.explorer._normal
         for ours, others in zip(self.mine, self.theirs, strict=True):
             for a, b in zip(ours, others, strict=True):

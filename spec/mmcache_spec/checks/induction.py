@@ -21,7 +21,7 @@ from ..evaluate.unbounded import Unbounded
 from ..kernel.lemmas import Lemma, measure_instances
 from ..kernel.system import Action, Axiom, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import INT, Binder, Op, Symbol, Term, all_of, result, subterms, symbols, unnamed
-from .bounded import shortest, wrong_start
+from .bounded import unrolled, wrong_start
 
 __all__ = [
     "CTI",
@@ -39,6 +39,7 @@ __all__ = [
     "lemmas_given",
     "obligations",
     "queries",
+    "query_terms",
     "unsatisfiable",
 ]
 
@@ -79,6 +80,13 @@ as specified no query comes here; where a new one does, look for a missing lemma
 
 WITH_LITTLE_WORK = (Attempt(5_000, rlimit=150_000), Attempt(5_000, mbqi=False, rlimit=150_000))
 """For questions whose answer must not depend on how busy the machine is."""
+
+WITH_SOME_WORK = (
+    *AT_FIRST,
+    Attempt(60_000, mbqi=False, rlimit=3_000_000),
+    Attempt(60_000, rlimit=3_000_000),
+)
+"""For an obligation of a design that somebody made up: no hint was written for it."""
 
 
 @dataclass(frozen=True)
@@ -159,13 +167,12 @@ def holds_by_definition(obligation: Obligation) -> bool:
 
 @lru_cache(maxsize=4)
 def _without_invariants(system: TransitionSystem) -> TransitionSystem:
-    actions = tuple(replace(action, premises={}) for action in system.actions)
-    return replace(system, invariants=(), actions=actions)
+    return system.claiming((), system.action_properties)
 
 
-def is_proved(obligation: Obligation) -> bool:
-    """Whether the solver proves it at once; `False` says nothing."""
-    return _proved(obligation, AT_FIRST)
+def is_proved(obligation: Obligation, *, with_work: bool = False) -> bool:
+    """Whether the solver proves it at once, or with some work; `False` says nothing."""
+    return _proved(obligation, WITH_SOME_WORK if with_work else AT_FIRST)
 
 
 def unsatisfiable(query: list[z3.BoolRef], *, patiently: bool = False) -> bool:
@@ -201,8 +208,21 @@ def formula_of(obligation: Obligation) -> Term:
     return formula if obligation.kind == "action" else _primed(formula)
 
 
+def query_terms(obligation: Obligation) -> Iterator[list[Term]]:
+    """The same as `queries`, before any translation: what is assumed, then the goal denied."""
+    for conjunct in conjuncts(formula_of(obligation)):
+        yield _query_terms(obligation, conjunct)
+
+
 def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
-    system, action = obligation.system, obligation.action
+    terms = _query_terms(obligation, conjunct)
+    asserted = _translation(obligation.system).assertions(terms)
+    *assumed_formulas, goal = asserted[: len(terms)]
+    return [*assumed_formulas, *asserted[len(terms) :], goal]
+
+
+def _query_terms(obligation: Obligation, conjunct: Term) -> list[Term]:
+    action = obligation.action
     assumed = _premises(obligation)
     if action is not None:
         assumed += action.guard.values()
@@ -211,10 +231,7 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
     if returns is not None and any(map(_speaks_of_the_answer, (conjunct, *equations))):
         assumed.append(result(returns.sort) == returns)
     assumed += [*equations, *facts(obligation, conjunct)]
-    terms = [framed(obligation, term) for term in (*assumed, ~conjunct)]
-    asserted = _translation(system).assertions(terms)
-    *assumed_formulas, goal = asserted[: len(terms)]
-    return [*assumed_formulas, *asserted[len(terms) :], goal]
+    return [framed(obligation, term) for term in (*assumed, ~conjunct)]
 
 
 def _premises(obligation: Obligation) -> list[Term]:
@@ -374,7 +391,7 @@ def _find_cti(obligation: Obligation, scope: Scope) -> CTI | None:
         action_properties=tuple(p for p in system.action_properties if p.action == action.name),
         pass_start=all_of(),
     )
-    found = shortest(anywhere, [scope], "pass", bound=1, properties=(prop,))
+    found = unrolled(anywhere, [scope], "pass", bound=1, properties=(prop,))
     return None if found is None else CTI(system, found.world, found.steps[0])
 
 

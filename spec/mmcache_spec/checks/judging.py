@@ -3,9 +3,10 @@
 A clause condemns a design where some calls from the initial state lead to a step that breaks it:
 found breadth first in small worlds, and executed again by the interpreter. A strengthening
 invariant condemns nothing. Of a design that is not condemned it is asked whether anybody could
-tell it from the original: a proof for any number of elements that it takes the same steps
-(`checks.equivalence`), or else a search, in the same worlds, that finds no other answer. What is
-left are the survivors: each shows something that no clause says.
+tell it from the original: a proof for any number of elements that it takes the same steps, or that
+it satisfies the clauses, which leave one answer (`checks.equivalence`); or else a search, in the
+same worlds, that finds no other answer. What is left are the survivors: each shows something that
+no clause says.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Literal
 
 from ..evaluate.interpreter import World
 from ..kernel.system import TransitionSystem
-from .equivalence import EQUAL, Coupling, same_steps
+from .equivalence import EQUAL, Coupling, keeps_the_clauses, same_steps
 from .explore import Difference, Explorer, Found, Search
 
 __all__ = ["Arena", "Fate", "Judgement", "judge"]
@@ -123,7 +124,7 @@ def _proof(arena: Arena, design: TransitionSystem) -> str | None:
     for coupling in (EQUAL, *arena.couplings):
         if proof := same_steps(arena.system, design, coupling):
             return proof
-    return None
+    return keeps_the_clauses(arena.system, design)
 
 
 def _words(searches: Iterable[Search]) -> str:

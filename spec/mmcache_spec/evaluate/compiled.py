@@ -30,15 +30,20 @@ from ..kernel.terms import (
     subterms,
     unnamed,
 )
-from .interpreter import Call, State, World
+from .interpreter import ActionCall, State, World
 
 __all__ = [
     "CompiledCall",
     "CompiledClaims",
     "CompiledSystem",
     "CompiledView",
+    "Emitter",
     "Packed",
-    "unknown_number",
+    "choice",
+    "code",
+    "is_code",
+    "sum_of",
+    "text_of",
     "with_numbers",
 ]
 
@@ -63,17 +68,22 @@ class _Code(str):
     __slots__ = ()
 
 
-def unknown_number(name: str) -> Any:
-    """A number of a world, such as a size, that is not known when the calls are compiled.
+def code(text: str) -> Any:
+    """The expression of this text."""
+    return _Code(text)
 
-    What is compiled in such a world runs only after `with_numbers` has given the number. So one
-    compilation serves all the worlds that differ in their numbers alone.
-    """
-    return _Code(name)
+
+def is_code(value: Any) -> bool:
+    """Whether the value is not known before the call."""
+    return isinstance(value, _Code)
 
 
 def with_numbers(call: CompiledCall, numbers: Mapping[str, int]) -> CompiledCall:
-    """The same call in the world in which the numbers are these, by their names."""
+    """The same call in the world in which the numbers are these, by their names.
+
+    For a call that was compiled in a world with `code` in place of a size or of the capacity: so
+    one compilation serves all the worlds that differ in their numbers alone.
+    """
     assert isinstance(call, FunctionType)
     return FunctionType(call.__code__, dict(numbers))
 
@@ -110,21 +120,21 @@ class CompiledSystem:
     def variables(self) -> tuple[Symbol, ...]:
         return tuple(v for v in self.system.variables if self.with_ghosts or v.role != "ghost")
 
-    def compile(self, call: Call) -> CompiledCall:
+    def compile(self, call: ActionCall) -> CompiledCall:
         """The function that performs this call, for whatever integers."""
         action = self.system.action(call.action)
         integers = [p.name for p in action.parameters if p.sort == INT]
         unknown = {name: _Code(f"a_{name}") for name in integers}
-        code = _Emitter(self, {**call.arguments, **unknown})
+        writer = Emitter(self, {**call.arguments, **unknown})
         for guard in action.guard.values():
-            code.lines.append(f"if not {code.value(guard, {})}: return None")
-        answer = None if action.returns is None else code.value(action.returns, {})
-        code.answer = answer
+            writer.lines.append(f"if not {writer.value(guard, {})}: return None")
+        answer = None if action.returns is None else writer.value(action.returns, {})
+        writer.answer = answer
         if isinstance(answer, _Code) and action.returns is not None and action.returns.sort == BOOL:
             answer = _Code(f"bool({answer})")
         updates = action.updates
-        after = [code.value(updates.get(v.name, v), {}) for v in self.variables]
-        return code.function(answer, after, list(unknown.values()))
+        after = [writer.value(updates.get(v.name, v), {}) for v in self.variables]
+        return writer.function(answer, after, list(unknown.values()))
 
     def compile_claims(
         self, formulas: Sequence[Term], arguments: Mapping[str, Any], integers: Sequence[str] = ()
@@ -134,23 +144,23 @@ class CompiledSystem:
         `arguments` are those elements that the call was given, `integers` the names of the rest.
         """
         unknown = {name: _Code(f"a_{name}") for name in integers}
-        code = _Emitter(self, {**arguments, **unknown})
+        writer = Emitter(self, {**arguments, **unknown})
         for k, formula in enumerate(formulas):
-            value = code.value(formula, {})
+            value = writer.value(formula, {})
             if value is not True:
-                code.lines.append(f"if not {_text(value)}: return {k}")
-        return code.claims(list(unknown.values()))
+                writer.lines.append(f"if not {text_of(value)}: return {k}")
+        return writer.claims(list(unknown.values()))
 
     def compile_view(self, terms: Sequence[Term]) -> CompiledView:
         """The function that evaluates the terms in a state."""
-        code = _Emitter(self, {})
-        return code.view([code.value(term, {}) for term in terms])
+        writer = Emitter(self, {})
+        return writer.view([writer.value(term, {}) for term in terms])
 
     def initial(self) -> Packed:
-        code = _Emitter(self, {})
+        writer = Emitter(self, {})
         init = dict(self.system.init)
         by_name = {v.name: term for v, term in init.items()}
-        return tuple(_constant(code.value(by_name[v.name], {})) for v in self.variables)
+        return tuple(_constant(writer.value(by_name[v.name], {})) for v in self.variables)
 
     # Between packed states and those of the interpreter.
 
@@ -199,7 +209,7 @@ class CompiledSystem:
         return value
 
 
-class _Emitter:
+class Emitter:
     """Writes the body of one function. Every intermediate value is computed once."""
 
     def __init__(self, compiled: CompiledSystem, arguments: Mapping[str, Any]) -> None:
@@ -215,8 +225,8 @@ class _Emitter:
     def function(
         self, answer: _Value, after: Iterable[_Value], integers: Iterable[str]
     ) -> CompiledCall:
-        done = ", ".join(_text(value) for value in after)
-        body = [self._opened("s"), *self.lines, f"return {_text(answer)}, ({done},)"]
+        done = ", ".join(text_of(value) for value in after)
+        body = [self._opened("s"), *self.lines, f"return {text_of(answer)}, ({done},)"]
         written: CompiledCall = self._written(["s", *integers], body)
         return written
 
@@ -226,14 +236,16 @@ class _Emitter:
         return written
 
     def view(self, values: Iterable[_Value]) -> CompiledView:
-        shown = "".join(f"{_text(value)}, " for value in values)
+        shown = "".join(f"{text_of(value)}, " for value in values)
         body = [self._opened("s"), *self.lines, f"return ({shown})"]
         written: CompiledView = self._written(["s"], body)
         return written
 
     def _opened(self, moment: str) -> str:
         """The statement that gives each part of a state its name."""
-        return f"{', '.join(_text(self._state(v, moment)) for v in self._of.variables)}, = {moment}"
+        return (
+            f"{', '.join(text_of(self._state(v, moment)) for v in self._of.variables)}, = {moment}"
+        )
 
     def _written(self, parameters: Iterable[str], body: Iterable[str]) -> Any:
         source = f"def call({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in body)
@@ -255,9 +267,13 @@ class _Emitter:
         key = (id(term), *(bound[v] for v in free))
         if key not in self._known:
             found = self._binder(term, bound) if isinstance(term, Binder) else self._op(term, bound)
-            self._known[key] = self._named(found)
+            self._known[key] = self.kept(term, bound, found)
             self._kept.append(term)
         return self._known[key]
+
+    def kept(self, term: Term, bound: Mapping[Symbol, str], value: _Value) -> _Value:
+        """What stands for the value of the term wherever it occurs."""
+        return self._named(value)
 
     def _named(self, value: _Value) -> _Value:
         """A local variable for the expression, so that it is computed once."""
@@ -302,14 +318,14 @@ class _Emitter:
             case "exists":
                 return _not(_all([_not(b) for b in bodies]))
             case "setof":
-                return _sum([_ite(b, 1 << k, 0) for k, b in enumerate(bodies)], " | ")
+                return sum_of([choice(b, 1 << k, 0) for k, b in enumerate(bodies)], " | ")
             case "mapof":
                 return tuple(bodies)
             case "largest":
                 assert term.value is not None
-                values = [_ite(b, self.value(term.value, at), None) for b, at in
+                values = [choice(b, self.value(term.value, at), None) for b, at in
                           zip(bodies, inner, strict=True)]  # fmt: skip
-                return _largest([v for v in values if v is not None])
+                return self.largest([v for v in values if v is not None])
         raise TypeError(term.name)
 
     def _op(self, term: Term, bound: Mapping[Symbol, str]) -> _Value:
@@ -328,7 +344,7 @@ class _Emitter:
                 condition = self.value(condition, bound)
                 if not isinstance(condition, _Code):
                     return self.value(then if condition else otherwise, bound)
-                return _ite(condition, self.value(then, bound), self.value(otherwise, bound))
+                return choice(condition, self.value(then, bound), self.value(otherwise, bound))
         args = [self.value(a, bound) for a in term.args]
         match term.name, args:
             case "not", [a]:
@@ -337,14 +353,8 @@ class _Emitter:
                 return 0
             case "eq", [a, b] if term.args[0].sort == BOOL:
                 return _operation("==", _not(a), _not(b))
-            case "eq", [tuple() as a, tuple() as b]:
-                return _all([_operation("==", x, y) for x, y in zip(a, b, strict=True)])
-            case "eq", [a, b]:
-                return _operation("==", a, b)
-            case "lt", [a, b]:
-                return _operation("<", a, b)
-            case "le", [a, b]:
-                return _operation("<=", a, b)
+            case "eq" | "lt" | "le", [a, b]:
+                return self.compared(term, a, b)
             case "add", [a, b]:
                 return _operation("+", a, b)
             case "sub", [a, b]:
@@ -385,6 +395,19 @@ class _Emitter:
                 break
         return values
 
+    def compared(self, term: Op, left: _Value, right: _Value) -> _Value:
+        """Whether two values that are no truth values are equal, or two integers in order."""
+        if isinstance(left, tuple):
+            return _all([_operation("==", x, y) for x, y in zip(left, right, strict=True)])
+        return _operation({"eq": "==", "lt": "<", "le": "<="}[term.name], left, right)
+
+    def largest(self, values: list[_Value]) -> _Value:
+        """The greatest of those that are not None, 0 where there is none."""
+        if not values:
+            return 0
+        listed = ", ".join(text_of(v) for v in values)
+        return _Code(f"max([v for v in ({listed},) if v is not None], default=0)")
+
     def _bit(self, members: Term, element: list[str]) -> int:
         assert isinstance(members.sort, SetSort)
         return self._of.bit(members.sort, tuple(element))
@@ -397,13 +420,14 @@ class _Emitter:
         assert term.function is not None
         weights = self._of.world.functions[term.function.name]
         each = [weights[x] for x in self._of.elements(term.function.domain)]
-        parts = [_ite(_operation("&", bits, 1 << k), w, 0) for k, w in enumerate(each)]
-        return _sum(parts, " + ")
+        parts = [choice(_operation("&", bits, 1 << k), w, 0) for k, w in enumerate(each)]
+        return sum_of(parts, " + ")
 
 
-def _text(value: _Value) -> str:
+def text_of(value: _Value) -> str:
+    """The value as Python writes it."""
     if isinstance(value, tuple):
-        return "(" + "".join(f"{_text(v)}, " for v in value) + ")"
+        return "(" + "".join(f"{text_of(v)}, " for v in value) + ")"
     return value if isinstance(value, _Code) else repr(value)
 
 
@@ -415,7 +439,7 @@ def _constant(value: _Value) -> Any:
 
 def _operation(operator: str, left: _Value, right: _Value) -> _Value:
     if isinstance(left, _Code) or isinstance(right, _Code):
-        return _Code(f"({_text(left)} {operator} {_text(right)})")
+        return _Code(f"({text_of(left)} {operator} {text_of(right)})")
     return eval(f"left {operator} right", {}, {"left": left, "right": right})
 
 
@@ -430,28 +454,22 @@ def _all(values: list[_Value]) -> _Value:
     return _Code("(" + " and ".join(dict.fromkeys(unknown)) + ")") if unknown else True
 
 
-def _ite(condition: _Value, then: _Value, otherwise: _Value) -> _Value:
+def choice(condition: _Value, then: _Value, otherwise: _Value) -> _Value:
+    """One of two values."""
     if not isinstance(condition, _Code):
         return then if condition else otherwise
     if isinstance(then, tuple):
         pairs = zip(then, otherwise, strict=True)
-        return tuple(_ite(condition, a, b) for a, b in pairs)
-    if _text(then) == _text(otherwise):
+        return tuple(choice(condition, a, b) for a, b in pairs)
+    if text_of(then) == text_of(otherwise):
         return then
-    return _Code(f"({_text(then)} if {condition} else {_text(otherwise)})")
+    return _Code(f"({text_of(then)} if {condition} else {text_of(otherwise)})")
 
 
-def _sum(values: list[_Value], operator: str) -> _Value:
+def sum_of(values: list[_Value], operator: str) -> _Value:
+    """The values put together by the operator: a sum, or the union of bits."""
     known = sum(v for v in values if not isinstance(v, _Code))
     unknown = [v for v in values if isinstance(v, _Code)]
     if not unknown:
         return known
     return _Code("(" + operator.join([*unknown, *([repr(known)] if known else ())]) + ")")
-
-
-def _largest(values: list[_Value]) -> _Value:
-    """The greatest of those that are not None, 0 where there is none."""
-    if not values:
-        return 0
-    listed = ", ".join(_text(v) for v in values)
-    return _Code(f"max([v for v in ({listed},) if v is not None], default=0)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from .schemas import Lemma, lemma_of
@@ -312,6 +312,17 @@ class TransitionSystem:
             if action.name == name:
                 return action
         raise KeyError(f"{self.name} has no action {name!r}")
+
+    def claiming(
+        self, invariants: Iterable[Invariant] = (), action_properties: Iterable[ActionProperty] = ()
+    ) -> TransitionSystem:
+        """The same system, of which only this is claimed; its proofs may rest on all there is."""
+        return replace(
+            self,
+            actions=tuple(replace(a, premises={}) if a.premises else a for a in self.actions),
+            invariants=tuple(invariants),
+            action_properties=tuple(action_properties),
+        )
 
     @property
     def properties(self) -> tuple[Property, ...]:

@@ -125,7 +125,7 @@ _WRONG = (
         "encoder-decoder: every release credits the size, also of an input that is not charged",
         (encoder_decoder(EncoderDecoderDesign(credit="repeated")),),
         ("vllm#55733", "vllm#51228"),
-        Expected(("E1",), ("free",), ("free",)),
+        Expected(("E1",), ("free_encoder_input",), ("free_encoder_input",)),
     ),
     Variant(
         "encoder_decoder_same_pass_notice",

@@ -9,7 +9,7 @@ import pytest
 from mmcache_conformance.exhaust.world import Scope, parameters_of_scope
 from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.compiled import CompiledSystem
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, State
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, State
 from mmcache_spec.kernel.system import Action, Monitor, TransitionSystem
 from mmcache_spec.kernel.terms import BOOL, FALSE, INT, SetSort, number, state
 from mmcache_spec.oracle import world_of
@@ -80,7 +80,7 @@ def test_a_call_that_reads_a_ghost_is_refused() -> None:
 def test_a_call_can_be_compiled_once_for_all_integers() -> None:
     system = specified("encoder_cache")
     compiled = CompiledSystem(system, world_of(parameters_of_scope(SCOPES[0])))
-    ask = compiled.compile(Call("can_allocate", {"input": "r1/0"}))
+    ask = compiled.compile(ActionCall("can_allocate", {"input": "r1/0"}))
     assert ask(compiled.initial(), 1, 0) == (True, compiled.initial())
     assert ask(compiled.initial(), 0, 0) == (False, compiled.initial())
     assert ask(compiled.initial(), 0, -1) is None
