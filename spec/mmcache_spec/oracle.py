@@ -38,6 +38,7 @@ __all__ = [
     "predicted_failures",
     "recorded",
     "spec_calls",
+    "twins_of",
     "vector_call",
     "world_of",
 ]
@@ -223,7 +224,7 @@ class Replay:
     def __init__(self, system: TransitionSystem, parameters: Parameters) -> None:
         self.system = system
         self.interpreter = Interpreter(system, world_of(parameters))
-        self._twins = _twins(self.interpreter.world)
+        self._twins = twins_of(self.interpreter.world)
         self.state: State = self.interpreter.initial()
         self.steps: list[Step] = []
         """What has been done so far, refused calls left out."""
@@ -261,7 +262,7 @@ class Replay:
             yield self.answer(call)
 
 
-def _twins(world: World) -> dict[str, tuple[str, ...]]:
+def twins_of(world: World) -> dict[str, tuple[str, ...]]:
     """For each hash that shares its identifier, the others."""
     called = world.functions["identifier"]
     return {

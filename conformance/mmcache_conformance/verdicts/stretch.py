@@ -79,37 +79,76 @@ def companions(case: Case) -> tuple[Case, ...]:
 
 
 def _long_names(case: Case) -> tuple[Case, Callable[[Answer], Answer]]:
+    return _renamed(case, lambda kind, name, number: f"{LONG}{name}{LONG}")
+
+
+def _like_names(case: Case) -> tuple[Case, Callable[[Answer], Answer]]:
+    """In one vector all in the same way, in one of three, by the letters of its id."""
+    way = (_in_case, _in_spaces, _in_order)[sum(case.id.encode()) % 3]
+    return _renamed(case, lambda kind, name, number: kind + way(number))
+
+
+def _in_case(number: int) -> str:
+    return "".join(
+        letter.upper() if number >> k & 1 else letter for k, letter in enumerate("picture")
+    )
+
+
+def _in_spaces(number: int) -> str:
+    return " " * number + "a b" + " " * (100 - number)
+
+
+def _in_order(number: int) -> str:
+    letters = "0123456789abcdefghijklmnopqrstuvwxyz"
+    return letters[number:] + letters[:number]
+
+
+def _renamed(
+    case: Case, new_name: Callable[[str, str, int], str]
+) -> tuple[Case, Callable[[Answer], Answer]]:
+    """Every name replaced: `new_name` gets `h` or `r`, the name, and its number."""
     parameters = case.parameters
-    hashes = {item.identifier for r in parameters.requests for item in r.items}
-    requests = {r.request_id for r in parameters.requests}
-    to = {name: f"{LONG}{name}{LONG}" for name in hashes | requests}
-    back = {long: name for name, long in to.items()}
+    hashes = sorted({item.identifier for r in parameters.requests for item in r.items})
+    requests = [r.request_id for r in parameters.requests]
+    to_hash = {name: new_name("h", name, k) for k, name in enumerate(hashes)}
+    to_request = {name: new_name("r", name, k) for k, name in enumerate(requests)}
+    back_to_hash = {long: name for name, long in to_hash.items()}
+    back_to_request = {long: name for name, long in to_request.items()}
     renamed = tuple(
-        Request(to[r.request_id], tuple(Item(to[i.identifier], i.num_embeds) for i in r.items))
+        Request(
+            to_request[r.request_id],
+            tuple(Item(to_hash[i.identifier], i.num_embeds) for i in r.items),
+        )
         for r in parameters.requests
     )
-    calls = tuple(_replaced(call, request=lambda r: to[r]) for call in case.calls)
+    calls = tuple(_replaced(call, request=to_request.__getitem__) for call in case.calls)
     longer = Case(case.id, case.manager, Parameters(parameters.cache_size, renamed), calls)
 
-    def name(long: str) -> str:
-        return back.get(long, long)
-
-    def names(longs: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name(long) for long in longs)
+    def names(longs: tuple[str, ...], back: dict[str, str]) -> tuple[str, ...]:
+        return tuple(back.get(long, long) for long in longs)
 
     def undo(answer: Answer) -> Answer:
         seen = answer.observed
         returns = answer.returns
+        cached = None
+        if seen.cached is not None:
+            cached = {
+                back_to_hash.get(h, h): tuple(sorted(names(rs, back_to_request)))
+                for h, rs in seen.cached.items()
+            }
+        held = None
+        if seen.held is not None:
+            held = {back_to_request.get(r, r): ks for r, ks in seen.held.items()}
         observed = Observed(
             seen.num_free_slots,
             seen.num_freeable_slots,
-            None
-            if seen.cached is None
-            else {name(h): tuple(sorted(names(rs))) for h, rs in seen.cached.items()},
-            None if seen.freeable is None else names(seen.freeable),
-            None if seen.held is None else {name(r): ks for r, ks in seen.held.items()},
+            cached,
+            None if seen.freeable is None else names(seen.freeable, back_to_hash),
+            held,
         )
-        told = tuple(sorted(names(returns))) if isinstance(returns, tuple) else returns
+        told = (
+            tuple(sorted(names(returns, back_to_hash))) if isinstance(returns, tuple) else returns
+        )
         return Answer(told, observed, answer.error)
 
     return longer, undo
@@ -188,6 +227,7 @@ def _large_numbers(case: Case) -> tuple[Case, Callable[[Answer], Answer]]:
 
 STRETCHES: dict[str, Callable[[Case], tuple[Case, Callable[[Answer], Answer]]]] = {
     "long names that differ in the middle only": _long_names,
+    "names that differ in case, in spaces or in the order of their letters only": _like_names,
     f"positions {GAP} apart": _moved_positions,
     f"sizes and capacity times 2**{FACTOR.bit_length() - 1}": _large_numbers,
 }

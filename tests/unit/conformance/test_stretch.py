@@ -26,7 +26,7 @@ from mmcache_conformance.verdicts.stretch import (
 from mmcache_spec.oracle import Replay
 from mmcache_vectors.manager import Vector
 
-NAMES, POSITIONS, NUMBERS = STRETCHES
+NAMES, LIKE, POSITIONS, NUMBERS = STRETCHES
 
 
 class Ledger(EncoderCacheManager):
@@ -89,6 +89,28 @@ class CutsNamesInFront(_ByView):
         return _View(request, [_Feature(f.identifier[-32:]) for f in request.mm_features])
 
 
+class WithoutCase(_ByView):
+    """Identifiers are compared without case."""
+
+    def seen(self, request: Any) -> Any:
+        return _View(request, [_Feature(f.identifier.casefold()) for f in request.mm_features])
+
+
+class WithoutSpaces(_ByView):
+    """Spaces around an identifier are cut off."""
+
+    def seen(self, request: Any) -> Any:
+        return _View(request, [_Feature(f.identifier.strip()) for f in request.mm_features])
+
+
+class WithoutOrder(_ByView):
+    """A checksum of an identifier that does not see the order of its letters."""
+
+    def seen(self, request: Any) -> Any:
+        names = ("".join(sorted(f.identifier)) for f in request.mm_features)
+        return _View(request, [_Feature(name) for name in names])
+
+
 class FewPositions(_ByView):
     """Positions in eight bits."""
 
@@ -128,6 +150,9 @@ class SharedReport(Ledger):
 CAUGHT_BY = {
     CutsNames: NAMES,
     CutsNamesInFront: NAMES,
+    WithoutCase: LIKE,
+    WithoutSpaces: LIKE,
+    WithoutOrder: LIKE,
     FewPositions: POSITIONS,
     SmallNumbers: NUMBERS,
     SharedReport: BESIDE,
