@@ -85,21 +85,20 @@ def _long_names(case: Case) -> tuple[Case, Callable[[Answer], Answer]]:
 def _like_names(case: Case) -> tuple[Case, Callable[[Answer], Answer]]:
     """In one vector all in the same way, in one of three, by the letters of its id."""
     way = (_in_case, _in_spaces, _in_order)[sum(case.id.encode()) % 3]
-    return _renamed(case, lambda kind, name, number: kind + way(number))
+    return _renamed(case, lambda kind, name, number: way(kind, number))
 
 
-def _in_case(number: int) -> str:
-    return "".join(
-        letter.upper() if number >> k & 1 else letter for k, letter in enumerate("picture")
-    )
+def _in_case(kind: str, number: int) -> str:
+    letters = enumerate("picture")
+    return kind + "".join(x.upper() if number >> k & 1 else x for k, x in letters)
 
 
-def _in_spaces(number: int) -> str:
-    return " " * number + "a b" + " " * (100 - number)
+def _in_spaces(kind: str, number: int) -> str:
+    return " " * number + f"{kind} b" + " " * (100 - number)
 
 
-def _in_order(number: int) -> str:
-    letters = "0123456789abcdefghijklmnopqrstuvwxyz"
+def _in_order(kind: str, number: int) -> str:
+    letters = kind + "0123456789abcdefghijklmnopqrstuvwxyz"
     return letters[number:] + letters[:number]
 
 

@@ -9,7 +9,8 @@ what the interpreter answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from random import Random
@@ -31,6 +32,7 @@ from mmcache_vectors.manager import (
 )
 
 from ..evaluate.compiled import CompiledCall, CompiledSystem, Packed
+from ..evaluate.interpreter import World
 from ..model.variants import SPECIFIED
 from ..oracle import input_name, spec_calls, twins_of, world_of
 from .draft import CLOSING, answered
@@ -53,6 +55,9 @@ _HABITS = (
     (20, 80, 60, 40, 30, 8, 0),
     (30, 80, 80, 20, 30, 3, 1),
     (40, 60, 60, 70, 10, 5, 2),
+    (20, 80, 70, 40, 30, 1, 0),
+    (20, 20, 90, 60, 30, 1, 0),
+    (10, 40, 90, 90, 0, 1, 1),
 )
 """How often each kind of call is drawn; every walk has one of these habits."""
 
@@ -76,11 +81,18 @@ def deep_vectors(executor: Executor) -> dict[str, Vector]:
 
 
 def _chosen(candidates: list[_Walk]) -> list[_Walk]:
-    """Greedily the one that adds most, by its number where several do."""
-    missing = set().union(*(walk.pairs for walk in candidates))
+    """Greedily the one that adds most, by its number where several do; a pair counts the more, the
+    fewer walks bring it about."""
+    found_in = Counter(pair for walk in candidates for pair in walk.pairs)
+    worth = {pair: 1000 // count for pair, count in found_in.items()}
+    missing = set(worth)
     chosen: list[_Walk] = []
+
+    def gain(walk: _Walk) -> tuple[int, ...]:
+        return sum(worth[p] for p in walk.pairs & missing), -walk.world, -walk.number
+
     while missing and len(chosen) < DEEP:
-        best = max(candidates, key=lambda w: (len(w.pairs & missing), -w.world, -w.number))
+        best = max(candidates, key=gain)
         if not best.pairs & missing:
             break
         chosen.append(best)
@@ -121,13 +133,13 @@ def _parameters(number: int) -> Parameters:
         few = number % 5 == 1
         repeats = number % 5 == 2 and mine and random.random() < 0.7
         item = mine[0] if repeats else items[random.randrange(2 if few else hashes)]
-        mine.append(item)
+        mine.append(items[0] if few and not mine else item)
     if number % 7 == 4:  # one request carries nearly everything, from the ninth position on as well
         everything = [item for mine in requests[1:] for item in mine[1:]]
         requests = [requests[0] + everything, *([mine[0]] for mine in requests[1:])]
     carried = {item.identifier: item.num_embeds for mine in requests for item in mine}
     total = sum(carried.values())
-    capacity = max(*carried.values(), total - random.randint(0, total // 2))
+    capacity = max(*carried.values(), total - random.randint(0, total * 2 // 3))
     named = (Request(f"r{k + 1}", tuple(mine)) for k, mine in enumerate(requests))
     return Parameters(capacity, tuple(named))
 
@@ -193,6 +205,7 @@ def _walk(model: _Model, world: int, number: int) -> _Walk:
     state = model.compiled.initial()
     calls: list[Call] = []
     before: set[str] = set()
+    sizes: dict[str, int] = {}
     pairs: set[tuple[str, str]] = set()
     while len(calls) < LENGTH:
         call = _call(random, model, model.unpacked(state), habit)
@@ -203,12 +216,25 @@ def _walk(model: _Model, world: int, number: int) -> _Walk:
         now = set(
             situations(model.world, call, result, model.unpacked(state), model.unpacked(after))
         )
+        if isinstance(call, Allocate):
+            now |= set(_other_size(model.world, call, sizes))
         pairs |= {(first, second) for first in before for second in now}
         pairs |= {("", situation) for situation in now}
         before |= now
         calls.append(call)
         state = after
     return _Walk(world, number, tuple(calls), frozenset(pairs))
+
+
+def _other_size(world: World, call: Allocate, sizes: dict[str, int]) -> Iterator[str]:
+    """Whether an identifier comes back with another size. `sizes` are the last ones."""
+    given = input_name(call.request, call.input_id)
+    name = world.functions["identifier"][world.functions["hash_of"][given]]
+    size = world.functions["embeds"][given]
+    last = sizes.get(name, size)
+    if last != size:
+        yield f"an allocation with a {'larger' if size > last else 'smaller'} size than before"
+    sizes[name] = size
 
 
 def _call(random: Random, model: _Model, state: Mapping[str, Any], habit: tuple[int, ...]) -> Call:

@@ -74,6 +74,7 @@ def _admission(
         return
     gone = before["cached"] - after["cached"]
     yield f"an admission that evicts {len(gone)}"
+    yield f"an admission beside {len({h for h, _ in before['references']})} in use"
     if size == budget:
         yield "an admission at the budget"
     if size + pending == before["freeable_slots"]:

@@ -75,40 +75,57 @@ class _ByView(Ledger):
         super().free_encoder_input(self.seen(request), self.place(input_id))
 
 
-class CutsNames(_ByView):
+class _ByKey(_ByView):
+    """Takes two identifiers of one key for one, and calls both as the first."""
+
+    @staticmethod
+    def key(name: str) -> str:
+        raise NotImplementedError
+
+    def seen(self, request: Any) -> Any:
+        first: dict[str, str] = self.__dict__.setdefault("_first", {})
+        names = (f.identifier for f in request.mm_features)
+        return _View(request, [_Feature(first.setdefault(self.key(n), n)) for n in names])
+
+
+class CutsNames(_ByKey):
     """Identifiers in a field of 64 bytes."""
 
-    def seen(self, request: Any) -> Any:
-        return _View(request, [_Feature(f.identifier[:64]) for f in request.mm_features])
+    @staticmethod
+    def key(name: str) -> str:
+        return name[:64]
 
 
-class CutsNamesInFront(_ByView):
+class CutsNamesInFront(_ByKey):
     """Only the last 32 bytes of an identifier."""
 
-    def seen(self, request: Any) -> Any:
-        return _View(request, [_Feature(f.identifier[-32:]) for f in request.mm_features])
+    @staticmethod
+    def key(name: str) -> str:
+        return name[-32:]
 
 
-class WithoutCase(_ByView):
+class WithoutCase(_ByKey):
     """Identifiers are compared without case."""
 
-    def seen(self, request: Any) -> Any:
-        return _View(request, [_Feature(f.identifier.casefold()) for f in request.mm_features])
+    @staticmethod
+    def key(name: str) -> str:
+        return name.casefold()
 
 
-class WithoutSpaces(_ByView):
+class WithoutSpaces(_ByKey):
     """Spaces around an identifier are cut off."""
 
-    def seen(self, request: Any) -> Any:
-        return _View(request, [_Feature(f.identifier.strip()) for f in request.mm_features])
+    @staticmethod
+    def key(name: str) -> str:
+        return name.strip()
 
 
-class WithoutOrder(_ByView):
+class WithoutOrder(_ByKey):
     """A checksum of an identifier that does not see the order of its letters."""
 
-    def seen(self, request: Any) -> Any:
-        names = ("".join(sorted(f.identifier)) for f in request.mm_features)
-        return _View(request, [_Feature(name) for name in names])
+    @staticmethod
+    def key(name: str) -> str:
+        return "".join(sorted(name))
 
 
 class FewPositions(_ByView):
