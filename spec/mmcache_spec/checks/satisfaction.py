@@ -46,7 +46,7 @@ def _leaves_no_choice(system: TransitionSystem) -> bool:
     return (
         bool(asked)
         and all(is_proved(o) for o in obligations(system))
-        and all(unsatisfiable(query(question)) for question in asked)
+        and all(unsatisfiable(query(question), patiently=True) for question in asked)
     )
 
 
