@@ -34,7 +34,7 @@ from mmcache_vectors.manager import VectorError
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedTarget:
     """The target of `--target`, started, what is expected of it, and what was found so far."""
 
     target: Target
@@ -102,7 +102,7 @@ def _marked(vector: AnyVector, config: pytest.Config) -> object:
 
 
 @pytest.fixture(scope="module")
-def started(pytestconfig: pytest.Config) -> Iterator[Started]:
+def started(pytestconfig: pytest.Config) -> Iterator[StartedTarget]:
     """The target of `--target`, started. A target that does not start ends the session."""
     target = _opened(pytestconfig)
     directory = _path(pytestconfig, "mmcache_vectors")
@@ -119,7 +119,7 @@ def started(pytestconfig: pytest.Config) -> Iterator[Started]:
         except TargetError as error:
             reason = f"{target.name} could not be started: {error}"
             pytest.exit(reason, returncode=ExitCode.COULD_NOT)
-        running = Started(target, implementation, expected, directory)
+        running = StartedTarget(target, implementation, expected, directory)
         yield running
     finally:
         target.stop()
@@ -129,7 +129,7 @@ def started(pytestconfig: pytest.Config) -> Iterator[Started]:
         pytest.fail("\n".join(lapsed), pytrace=False)
 
 
-def test_vector(started: Started, vector: AnyVector) -> None:
+def test_vector(started: StartedTarget, vector: AnyVector) -> None:
     verdict = started.verdict_on(vector)
     if verdict.outcome == "skip":
         pytest.skip(str(verdict.reason))

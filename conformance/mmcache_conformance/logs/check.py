@@ -31,9 +31,9 @@ from .format import (
     Asked,
     Created,
     Ended,
-    Event,
     Header,
     LogError,
+    LogEvent,
     LookedUp,
     PassEnded,
     Reported,
@@ -138,7 +138,7 @@ def check_log(
     )
 
 
-def _expect_complete(created: Event, header: Header, source: str, number: int) -> None:
+def _expect_complete(created: LogEvent, header: Header, source: str, number: int) -> None:
     """Raises `LogError` if the log says that a call is not recorded which all else rests on."""
     assert isinstance(created, Created)
     records = header.records if created.records is None else created.records
@@ -175,7 +175,7 @@ def _not_judged(followed: Iterable[_Followed]) -> list[str]:
     return list(dict.fromkeys(said for manager in followed for said in manager.not_judged()))
 
 
-def _begin(event: Event, source: str, number: int, references: References) -> _Followed:
+def _begin(event: LogEvent, source: str, number: int, references: References) -> _Followed:
     if not isinstance(event, Created) or event.seq != 0:
         raise LogError(
             f"{source}: line {number}: manager {event.manager!r} is not known; its first event is "
@@ -184,7 +184,7 @@ def _begin(event: Event, source: str, number: int, references: References) -> _F
     return _Followed(event, references)
 
 
-def _expect_in_order(manager: _Followed, event: Event, source: str, number: int) -> None:
+def _expect_in_order(manager: _Followed, event: LogEvent, source: str, number: int) -> None:
     where, wanted = f"{source}: line {number}: manager {event.manager!r}", manager.next_seq
     if event.seq != wanted:
         gap = event.seq - wanted
@@ -199,7 +199,9 @@ def _expect_in_order(manager: _Followed, event: Event, source: str, number: int)
         raise LogError(f"{where} ended before this event")
 
 
-def _confirm(lines: Iterable[bytes], source: str, accused: Event, references: References) -> None:
+def _confirm(
+    lines: Iterable[bytes], source: str, accused: LogEvent, references: References
+) -> None:
     """Follow the manager again, its last calls on the interpreter too, before the log is accused.
 
     A reference that went astray a little before would otherwise call a right log illegal.
@@ -239,13 +241,13 @@ class _Followed:
         self._unfinished = 0
         """The reports of that pass."""
 
-    def can_be_audited(self, event: Event) -> bool:
+    def can_be_audited(self, event: LogEvent) -> bool:
         """Whether it is a call, and touches little enough for the interpreter."""
         if call_of(event) is None:
             return False
         return projection(self.follower, event).extent <= _LARGEST_AUDIT
 
-    def take(self, event: Event, audit: bool = False) -> Wrong | None:
+    def take(self, event: LogEvent, audit: bool = False) -> Wrong | None:
         """Follow the event. If something is wrong with it, the follower stays as it was before."""
         follower = self.follower
         try:
@@ -274,7 +276,7 @@ class _Followed:
             _perform(follower, event, answer)
         return None
 
-    def _other(self, event: Event) -> Wrong | None:
+    def _other(self, event: LogEvent) -> Wrong | None:
         match event:
             case Created():
                 return Wrong("this manager began before", ())
@@ -336,7 +338,7 @@ class _Followed:
 # --- the reference, and the interpreter's word -------------------------------------------------
 
 
-def _perform(follower: Follower, event: Event, answer: RightAnswer) -> None:
+def _perform(follower: Follower, event: LogEvent, answer: RightAnswer) -> None:
     """Let the reference make the call, which must answer what its attributes said it would."""
     try:
         returned = follower.apply(event)
@@ -347,7 +349,7 @@ def _perform(follower: Follower, event: Event, answer: RightAnswer) -> None:
 
 
 def _interpreted(
-    follower: Follower, event: Event, call: Call
+    follower: Follower, event: LogEvent, call: Call
 ) -> tuple[Interpreter, Step, Projection]:
     """The event on the specification's interpreter, in the reference's state."""
     system, within = specified(follower.kind), projection(follower, event)
@@ -357,7 +359,7 @@ def _interpreted(
     return interpreter, next((s for s in steps if not s.refused_by), steps[0]), within
 
 
-def _audit(follower: Follower, event: Event, answer: RightAnswer) -> None:
+def _audit(follower: Follower, event: LogEvent, answer: RightAnswer) -> None:
     """Perform the event on the reference and on the interpreter.
 
     Raises:

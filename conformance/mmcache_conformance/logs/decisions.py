@@ -10,7 +10,7 @@ from ..oracle.decisions import agreeing, decided
 from ..targets.protocol import Answer
 from ..verdicts.model import Decision
 from .follow import call_of
-from .format import Allocated, Asked, Created, Event, LookedUp, Reported, read_events
+from .format import Allocated, Asked, Created, LogEvent, LookedUp, Reported, read_events
 
 __all__ = ["decisions_in"]
 
@@ -22,14 +22,14 @@ _UNKNOWN = "?"
 """What is at a position that no event names."""
 
 
-def decisions_in(lines: Iterable[bytes], source: str, accused: Event) -> tuple[Decision, ...]:
+def decisions_in(lines: Iterable[bytes], source: str, accused: LogEvent) -> tuple[Decision, ...]:
     """The decisions whose manager answers all that the log says, the illegal event included.
 
     None if there is none, and none if the log up to there is too long to be played again, or if one
     position has had several hashes in it, which the worlds of the specification do not have.
     """
     created: Created | None = None
-    events: list[Event] = []
+    events: list[LogEvent] = []
     for _, event in read_events(lines, source):
         if event.manager != accused.manager:
             continue
@@ -53,11 +53,11 @@ def decisions_in(lines: Iterable[bytes], source: str, accused: Event) -> tuple[D
     return tuple(decided(name) for name in names)
 
 
-def _returned(event: Event) -> bool | tuple[str, ...] | None:
+def _returned(event: LogEvent) -> bool | tuple[str, ...] | None:
     return event.returns if isinstance(event, LookedUp | Asked | Reported) else None
 
 
-def _world(created: Created, events: Iterable[Event]) -> Parameters | None:
+def _world(created: Created, events: Iterable[LogEvent]) -> Parameters | None:
     items: dict[str, dict[int, Item]] = {}
     sizes: dict[str, int] = {_UNKNOWN: 0}
     for event in events:

@@ -22,11 +22,11 @@ __all__ = [
     "Asked",
     "Created",
     "Ended",
-    "Event",
     "Freed",
     "FreedInput",
     "Header",
     "LogError",
+    "LogEvent",
     "LookedUp",
     "PassEnded",
     "Reported",
@@ -153,7 +153,7 @@ class Ended(_Event, frozen=True, tag="end"):
     """Optional: nothing of this manager follows. Without it, a log may be the beginning of one."""
 
 
-Event = (
+LogEvent = (
     Created
     | LookedUp
     | Asked
@@ -168,12 +168,12 @@ Event = (
 )
 
 
-def read_events(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, Event]]:
+def read_events(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, LogEvent]]:
     """Each event with its line number. Raises `LogError`."""
     return read_log(lines, source)[1]
 
 
-def read_log(lines: Iterable[bytes], source: str) -> tuple[Header, Iterator[tuple[int, Event]]]:
+def read_log(lines: Iterable[bytes], source: str) -> tuple[Header, Iterator[tuple[int, LogEvent]]]:
     """The header, and each event with its line number. Raises `LogError`, now or in between."""
     numbered = enumerate(lines, start=1)
     number, first = next(numbered, (0, b""))
@@ -182,8 +182,8 @@ def read_log(lines: Iterable[bytes], source: str) -> tuple[Header, Iterator[tupl
     return _header(first, source), _events(numbered, source)
 
 
-def _events(numbered: Iterable[tuple[int, bytes]], source: str) -> Iterator[tuple[int, Event]]:
-    decode = msgspec.json.Decoder(Event).decode
+def _events(numbered: Iterable[tuple[int, bytes]], source: str) -> Iterator[tuple[int, LogEvent]]:
+    decode = msgspec.json.Decoder(LogEvent).decode
     for number, line in numbered:
         try:
             yield number, decode(line)
@@ -222,4 +222,4 @@ def _what_is_wrong(source: str, number: int, line: bytes, error: Exception) -> s
 
 def log_schema() -> dict[str, Any]:
     """The JSON Schema of one line (draft 2020-12): the header, or an event."""
-    return schema_of((Header, Event), "a line of an mmcache log, version 1")
+    return schema_of((Header, LogEvent), "a line of an mmcache log, version 1")

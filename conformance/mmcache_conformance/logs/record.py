@@ -21,7 +21,7 @@ import msgspec
 
 from mmcache_vectors.manager import Manager
 
-from .format import Created, Ended, Event, Header
+from .format import Created, Ended, Header, LogEvent
 from .watch import record_class, record_scheduler
 
 __all__ = ["VARIABLE", "Recorder", "record_class", "record_scheduler", "vllm_plugin"]
@@ -88,7 +88,7 @@ class Recorder:
         self.flush()
         return recorded
 
-    def add(self, event: Event) -> None:
+    def add(self, event: LogEvent) -> None:
         self._lines.append(_encode(event))
 
     def flush(self) -> None:
@@ -154,7 +154,7 @@ class _Recorded:
         self._recorder = recorder
         self._stopped = False
 
-    def write(self, event: Event) -> None:
+    def write(self, event: LogEvent) -> None:
         if not self._stopped:
             self.seq += 1
             self._recorder.add(event)

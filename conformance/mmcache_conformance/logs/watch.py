@@ -20,9 +20,9 @@ from .format import (
     NEEDED_CALLS,
     Allocated,
     Asked,
-    Event,
     Freed,
     FreedInput,
+    LogEvent,
     LookedUp,
     PassEnded,
     Reported,
@@ -57,7 +57,7 @@ class _Recorded(Protocol):
     busy: bool
     passing: bool
 
-    def write(self, event: Event) -> None: ...
+    def write(self, event: LogEvent) -> None: ...
     def flush(self) -> None: ...
     def stop(self, why: object) -> None: ...
 

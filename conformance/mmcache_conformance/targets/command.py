@@ -15,7 +15,7 @@ import msgspec
 from ..errors import AdapterError, TargetError, TargetNameError
 from ..implementation import Implementation, Kind
 from .api import driven
-from .process import Process, Timeout, Trace, shown_line
+from .process import LineListener, Process, Timeout, shown_line
 from .protocol import OBSERVABLES, Answer, Case
 from .wire import PROTOCOL_VERSION, Errored, Ran, Run, Start, Started, Stop
 
@@ -40,7 +40,7 @@ class CommandTarget:
         command: str,
         *,
         timeout: float = DEFAULT_TIMEOUT,
-        trace: Trace | None = None,
+        trace: LineListener | None = None,
     ) -> None:
         """Raises `TargetNameError` if the command is empty or its quotes do not match."""
         try:

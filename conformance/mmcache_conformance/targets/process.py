@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from ..errors import AdapterError
 
-__all__ = ["Log", "Process", "Timeout", "Trace", "shown_line"]
+__all__ = ["LineListener", "Log", "Process", "Timeout", "shown_line"]
 
 STOP_TIMEOUT = 5.0
 """Seconds that the child has to end when it was told to."""
@@ -21,7 +21,7 @@ _LONGEST_LINE = 16 << 20
 _LOG_KEPT = 8 << 10
 _SHOWN = 200
 
-Trace = Callable[[str, bytes], None]
+LineListener = Callable[[str, bytes], None]
 """Gets every line: `>` or `<`, and the bytes."""
 
 
@@ -57,7 +57,7 @@ class Log:
 class Process:
     """A child with its three pipes, served by one loop, so that no side can block the other."""
 
-    def __init__(self, words: Sequence[str], trace: Trace | None) -> None:
+    def __init__(self, words: Sequence[str], trace: LineListener | None) -> None:
         """Raises `OSError` or `ValueError` if the program cannot be run."""
         self._child = subprocess.Popen(
             list(words),

@@ -25,7 +25,7 @@ __all__ = [
     "Outcome",
     "PassFailure",
     "RunReport",
-    "Suite",
+    "SuiteSelection",
     "TargetReport",
     "Value",
     "Verdict",
@@ -152,7 +152,7 @@ class TargetReport(msgspec.Struct, frozen=True):
         return Counter(verdict.outcome for verdict in self.verdicts)
 
 
-class Suite(msgspec.Struct, frozen=True):
+class SuiteSelection(msgspec.Struct, frozen=True):
     """Which vectors were run: of which version of the suite, and how many after selection."""
 
     version: str
@@ -166,7 +166,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
 
     format: Literal["mmcache/run"] = "mmcache/run"
     format_version: Literal[3] = 3
-    suite: Suite
+    suite: SuiteSelection
     exit_code: ExitCode
     targets: tuple[TargetReport, ...]
 

@@ -29,7 +29,7 @@ from .model import (
     Outcome,
     PassFailure,
     RunReport,
-    Suite,
+    SuiteSelection,
     TargetReport,
     Verdict,
 )
@@ -190,7 +190,7 @@ def exit_code(reports: Sequence[TargetReport]) -> ExitCode:
 def summarise(reports: Sequence[TargetReport], vectors: Sequence[AnyVector]) -> RunReport:
     """The whole run, for machines."""
     return RunReport(
-        suite=Suite(suite_version(), len(vectors), suite_digest(vectors)),
+        suite=SuiteSelection(suite_version(), len(vectors), suite_digest(vectors)),
         exit_code=exit_code(reports),
         targets=tuple(reports),
     )

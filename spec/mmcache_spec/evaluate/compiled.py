@@ -89,9 +89,11 @@ class CompiledSystem:
     with_ghosts: bool = False
     _written: dict[str, CompiledCall] = field(default_factory=dict, repr=False, compare=False)
     """By their source: calls that do the same, whatever the state, are one function."""
-    _free: dict[int, tuple[Term, tuple[Symbol, ...]]] = field(
+    free: dict[int, tuple[Term, tuple[Symbol, ...]]] = field(
         default_factory=dict, repr=False, compare=False
     )
+    """The unbound variables of each term, by its identity: the same in all worlds, so whoever
+    compiles for many worlds hands one table to all."""
 
     def __post_init__(self) -> None:
         if self.with_ghosts:
@@ -160,9 +162,9 @@ class CompiledSystem:
 
     def free_variables(self, term: Term) -> tuple[Symbol, ...]:
         """The bound variables that the term uses but does not bind."""
-        if id(term) not in self._free:
-            self._free[id(term)] = term, tuple(alpha_form(term)[1])
-        return self._free[id(term)][1]
+        if id(term) not in self.free:
+            self.free[id(term)] = term, tuple(alpha_form(term)[1])
+        return self.free[id(term)][1]
 
     def elements(self, sort: Sort) -> tuple[str, ...]:
         return tuple(self.world.universe[sort.name])

@@ -12,8 +12,8 @@ from mmcache_conformance.logs.format import (
     Allocated,
     Asked,
     Created,
-    Event,
     Freed,
+    LogEvent,
     LookedUp,
     PassEnded,
     Reported,
@@ -37,7 +37,7 @@ BACK = [
 
 
 def illegal(*events: Any, worker: bool = True) -> Illegal | None:
-    made: list[Event] = [Created("m", 0, "encoder_cache", 8, worker)]
+    made: list[LogEvent] = [Created("m", 0, "encoder_cache", 8, worker)]
     made += [cls("m", k, *given) for k, (cls, *given) in enumerate(events, start=1)]
     lines = lines_of(made)
     return check_log(lambda: lines, "a.jsonl").illegal
@@ -142,7 +142,7 @@ def test_it_is_judged_as_of_the_report_that_it_obeys() -> None:
 
 def test_what_is_not_judged_is_said() -> None:
     def said(*events: Any, kind: Any = "encoder_cache", worker: bool = False) -> str:
-        made: list[Event] = [Created("m", 0, kind, 8, worker)]
+        made: list[LogEvent] = [Created("m", 0, kind, 8, worker)]
         made += [cls("m", k, *given) for k, (cls, *given) in enumerate(events, start=1)]
         lines = lines_of(made)
         return "; ".join(check_log(lambda: lines, "x").not_judged)

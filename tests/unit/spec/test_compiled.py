@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from mmcache_conformance.exhaust.world import Scope, parameters_of_scope
+from mmcache_conformance.exhaust.world import SearchScope, parameters_of_scope
 from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.compiled import CompiledSystem
 from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, State
@@ -15,14 +15,14 @@ from mmcache_spec.kernel.terms import BOOL, FALSE, INT, SetSort, number, state
 from mmcache_spec.oracle import world_of
 
 SCOPES = (
-    Scope("encoder_cache"),
-    Scope("encoder_cache", hashes=2, requests=3, inputs=3, capacity=5, sizes=(0, 4)),
-    Scope("encoder_decoder"),
+    SearchScope("encoder_cache"),
+    SearchScope("encoder_cache", hashes=2, requests=3, inputs=3, capacity=5, sizes=(0, 4)),
+    SearchScope("encoder_decoder"),
 )
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
-def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope: Scope) -> None:
+def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope: SearchScope) -> None:
     system, world = specified(scope.manager), world_of(parameters_of_scope(scope))
     interpreter, compiled = Interpreter(system, world), CompiledSystem(system, world)
     calls = [c for a in system.actions for c in interpreter.calls(a, range(-1, 8))]
