@@ -5,6 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
+# Where it is set, as in many containers, each of some hundred processes would compile every module.
+unexport PYTHONDONTWRITEBYTECODE
+
+# On all cores; whoever looks for a failure runs pytest alone.
+PYTEST := $(BIN)/python -m pytest -q -n logical --dist worksteal
+
 .PHONY: conformance-vllm help prove lemmas test proofs lint bench mutants vectors docs clean
 
 help:
@@ -45,11 +51,11 @@ lemmas: $(VENV)/.installed
 	@$(BIN)/mmcache-spec lemmas --check spec/lemmas
 
 test: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest -q --ignore=tests/proofs -m "not slow"
+	@$(PYTEST) --ignore=tests/proofs -m "not slow"
 
 proofs: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest -q --ignore=tests/proofs -m slow
-	@$(BIN)/python -m pytest -q tests/proofs
+	@$(PYTEST) --ignore=tests/proofs -m slow
+	@$(PYTEST) tests/proofs
 
 lint: $(VENV)/.installed-test
 	@$(BIN)/ruff format --check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -23,3 +24,7 @@ class Implementation(msgspec.Struct, frozen=True):
     capabilities: dict[Kind, tuple[str, ...]]
     source: str | None = None
     """A link to its source."""
+    untested: tuple[str, ...] = ()
+    """Managers beside those that are tested: how to name each as a target of its own."""
+    undriven: Mapping[Kind, str] = {}
+    """The kinds of manager that it has and that cannot be driven, each with the reason."""

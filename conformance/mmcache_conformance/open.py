@@ -22,6 +22,7 @@ def open_target(
     *,
     timeout: float | None = None,
     trace: Callable[[str, bytes], None] | None = None,
+    configuration: str | None = None,
 ) -> Target:
     """The target, not yet started.
 
@@ -29,6 +30,7 @@ def open_target(
         name: As on the command line.
         timeout: What a command has for one vector, in seconds.
         trace: Gets every line that goes to a command (`>`) or comes from it (`<`).
+        configuration: `module:NAME` of the `vllm_config` of a Python class.
 
     Raises:
         TargetNameError: The text names nothing.
@@ -36,7 +38,7 @@ def open_target(
     if is_engine_name(name):
         return open_engine(name)
     try:
-        return open_manager(name, timeout=timeout, trace=trace)
+        return open_manager(name, timeout=timeout, trace=trace, configuration=configuration)
     except UnknownTargetError as error:
         raise UnknownTargetError(f"{error}; or an engine: {ENGINE_FORMS}") from None
 

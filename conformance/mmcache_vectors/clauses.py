@@ -1,5 +1,8 @@
 """The clauses in English, and the public reports that each would have caught.
 
+A report stands beside a clause only where a wrong design of the specification, or a wrong manager
+of the tests, is what was reported, and breaks the clause.
+
 Their formulas are in `ledger` and `encoder_decoder`. Ids are never reused.
 """
 
@@ -7,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CLAUSES", "Clause", "clause"]
+__all__ = ["CLAUSES", "Clause", "clause", "report_address"]
 
 
 @dataclass(frozen=True)
@@ -39,33 +42,29 @@ CLAUSES: dict[str, Clause] = {
             "L3",
             "free_slots_conserved",
             "Free slots are the capacity less the sizes of the cached hashes, and never negative.",
-            ("vllm#23544", "vllm#12545"),
+            ("vllm#23544",),
         ),
         Clause(
             "L4",
             "freeable_slots_conserved",
             "Freeable slots are the free slots and the sizes of the freeable hashes.",
-            ("vllm#23544",),
         ),
         Clause(
             "L5",
             "freeable_iff_unreferenced",
             "A hash is freeable exactly when it is cached and no request references it.",
-            ("vllm#31857",),
         ),
         Clause(
             "L6",
             "eviction_is_oldest_first_and_minimal",
             "Eviction takes the longest-unreferenced hashes, no more than needed, and never fails "
             "for want of one.",
-            ("vllm#22711",),
         ),
         Clause(
             "L7",
             "admission_is_exact",
             "can_allocate is true iff the size is within the compute budget and size + pending "
             "fits the freeable slots; a refusal changes nothing.",
-            ("vllm#37307",),
         ),
         Clause(
             "L8",
@@ -78,53 +77,51 @@ CLAUSES: dict[str, Clause] = {
             "L9",
             "release_is_idempotent",
             "Freeing the same input or request again changes nothing.",
-            ("vllm#54284",),
+            ("vllm#54284", "TensorRT-LLM#17876"),
         ),
         Clause(
             "L10",
             "reset_is_initial",
             "reset gives the initial ledger, so late releases after it change nothing.",
-            ("vllm#33452",),
         ),
         Clause(
             "L11",
             "hit_is_exact",
             "check_and_update_cache is true iff the hash is cached, and then the position holds a "
             "reference; a miss changes nothing.",
-            ("vllm#22711",),
+            ("TensorRT-LLM#15734",),
         ),
         Clause(
             "L12",
             "held_while_needed",
             "A position is held exactly from its allocation or hit until it is released, or its "
             "request, or everything.",
-            ("vllm#54284",),
+            ("vllm#31857",),
         ),
         Clause(
             "L13",
             "no_reference_without_need",
             "A request references no hash of which it needs no position: released means released.",
-            ("vllm#31857",),
+            ("vllm#31857", "vllm#12545", "sglang#20162"),
         ),
         Clause(
             "L14",
             "needed_is_cached",
             "What a request needs is cached, whatever else is evicted.",
-            ("vllm#38551",),
         ),
         Clause(
             "L15",
             "age_is_the_order_of_last_need",
             "Of two freeable hashes the older is the one whose last need ended first; the last "
             "needs that end with a request end in the order of its positions.",
-            ("vllm#22711",),
+            ("vllm#54284",),
         ),
         Clause(
             "L16",
             "cached_from_allocation_to_eviction",
             "A hash is cached exactly from its allocation until can_allocate evicts it, or reset "
             "forgets it: no other call changes what is cached.",
-            ("vllm#33452",),
+            ("vllm#53723",),
         ),
         Clause(
             "E1",
@@ -137,20 +134,19 @@ CLAUSES: dict[str, Clause] = {
             "E2",
             "notice_after_the_step",
             "Encoder-decoder: a hash is reported one pass after its allocation, exactly once.",
-            ("vllm#32789",),
+            ("vllm#32789", "vllm#33452"),
         ),
         Clause(
             "E3",
             "charged_while_needed",
             "Encoder-decoder: an input is charged exactly from its allocation until it is "
             "released, or its request, or everything.",
-            ("vllm#55733",),
         ),
         Clause(
             "S1",
             "gather_never_misses",
             "The worker holds every hash that its step gathers.",
-            ("vllm#52482", "vllm#38551", "vllm#45347", "vllm#34220", "vllm#45658"),
+            ("vllm#52482", "vllm#38551", "vllm#45347", "vllm#34220", "vllm#53723"),
         ),
         Clause(
             "S2",
@@ -170,13 +166,13 @@ CLAUSES: dict[str, Clause] = {
             "worker_memory_bounded",
             "Between passes the worker holds no more than the capacity; within a step, no more "
             "than that if it drops first, and than that and what is reported if it encodes first.",
-            ("vllm#39544", "vllm#32789"),
+            ("vllm#39544",),
         ),
         Clause(
             "S5",
             "no_orphan_reference",
             "Between passes only requests that run hold references.",
-            ("vllm#31857", "vllm#12545"),
+            ("vllm#31857",),
         ),
         Clause(
             "S6",
@@ -196,7 +192,6 @@ CLAUSES: dict[str, Clause] = {
             "S8",
             "scheduled_encode_has_payload",
             "The worker has the raw item of everything that it is told to encode.",
-            ("vllm#50871",),
         ),
         Clause(
             "S9",
@@ -224,10 +219,55 @@ CLAUSES: dict[str, Clause] = {
             "pending_is_what_was_admitted",
             "What is pending for the current request are the embeddings that were admitted and "
             "not allocated yet; nothing is pending for anybody else.",
-            ("vllm#23544",),
+        ),
+        Clause(
+            "S13",
+            "chunk_is_the_largest_allowed",
+            "A pass gives a request as many tokens as the caps allow: what it gives meets all of "
+            "them, and no chunk that ends later does. The caps: the budget; room for every item "
+            "that is reached; the block boundary; no item cut by it; as many tokens left as the "
+            "drafter reads ahead, or none. The last three give way where nothing of a whole budget "
+            "would be left.",
+            ("vllm#40707", "vllm#47738", "vllm#51603"),
+        ),
+        Clause(
+            "S14",
+            "tokens_are_counted",
+            "What is computed of a request are the tokens that it was given since it last began; "
+            "it runs from the first of them to the last of its prompt, or until it is preempted; "
+            "then it is finished, or waits and has nothing.",
+        ),
+        Clause(
+            "S15",
+            "needed_from_reach_to_end",
+            "A request needs an item from the chunk that reaches it, or whose drafter does and "
+            "that has room for it, until its last token is computed or the request is preempted; "
+            "and no other.",
+            ("vllm#31857", "vllm-ascend#17195"),
+        ),
+        Clause(
+            "S16",
+            "resident_until_in_the_way",
+            "What was taken is cached as long as it is needed, and after that until something new "
+            "comes.",
         ),
     )
 }
+
+
+_PROJECTS = {
+    "vllm": "vllm-project/vllm",
+    "vllm-ascend": "vllm-project/vllm-ascend",
+    "sglang": "sgl-project/sglang",
+    "TensorRT-LLM": "NVIDIA/TensorRT-LLM",
+}
+
+
+def report_address(report: str) -> str | None:
+    """Where a public report is, such as `vllm#52482`; None of a project that is not known."""
+    project, _, number = report.partition("#")
+    found = _PROJECTS.get(project)
+    return None if found is None else f"https://github.com/{found}/issues/{number}"
 
 
 def clause(id: str) -> Clause:

@@ -7,7 +7,9 @@ is refused with one line: which file, where in it, why, and how to mend it.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -25,6 +27,7 @@ __all__ = [
     "read",
     "schema_of",
     "slug",
+    "write_atomically",
 ]
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -132,3 +135,26 @@ def content_id(name: str, content: object) -> str:
 def slug(identity: str) -> str:
     """The readable part of an id."""
     return re.sub(r"-[0-9a-f]{8}$", "", identity)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """The whole content, or what was there before.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    handle, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(unfinished, 0o666 & ~_umask())
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

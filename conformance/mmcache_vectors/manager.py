@@ -38,6 +38,7 @@ __all__ = [
     "content_id",
     "decode",
     "encode",
+    "is_vector",
     "json_schema",
     "load",
 ]
@@ -202,6 +203,15 @@ def encode(vector: Vector) -> bytes:
     return canonical(vector)
 
 
+def is_vector(content: bytes) -> bool:
+    """Whether a file says of itself that it is one, of whatever version."""
+    try:
+        header: object = msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return isinstance(header, dict) and header.get("format") == FORMAT
+
+
 def decode(content: bytes, source: str) -> Vector:
     """Parse and check a vector. Raises `VectorError`, which names `source` and the JSON path."""
     vector = document.parse(
@@ -219,14 +229,6 @@ def decode(content: bytes, source: str) -> Vector:
 
 def _check_references(vector: Vector, source: str) -> None:
     items = {r.request_id: len(r.items) for r in vector.parameters.requests}
-    sizes: dict[str, int] = {}
-    for k, request in enumerate(vector.parameters.requests):
-        for n, item in enumerate(request.items):
-            if sizes.setdefault(item.identifier, item.num_embeds) != item.num_embeds:
-                raise VectorError(
-                    f"{source}: at $.parameters.requests[{k}].items[{n}].num_embeds: "
-                    f"{item.identifier} has two sizes"
-                )
     if len(items) != len(vector.parameters.requests):
         raise VectorError(f"{source}: at $.parameters.requests: a request_id occurs twice")
     for k, step in enumerate(vector.steps):

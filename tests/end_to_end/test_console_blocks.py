@@ -56,7 +56,8 @@ _DRIVER = (
 _CLASS = "from mmcache import EncoderCacheManager as MyManager\n"
 _ENGINE = {"my_engine/__init__.py": "", "my_engine/cache.py": _CLASS}
 _LOG = """\
-{"format":"mmcache/log","format_version":1,"producer":"a test"}
+{"format":"mmcache/log","format_version":1,"producer":"a test","records":["check_and_update_cache",\
+"can_allocate","allocate","free_encoder_input","free","get_freed_mm_hashes","reset"]}
 {"op":"new","manager":"m","seq":0,"kind":"encoder_cache","cache_size":8}
 {"op":"allocate","manager":"m","seq":1,"request":"r","input_id":0,"identifier":"A","num_embeds":4}
 {"op":"free","manager":"m","seq":2,"request":"r"}

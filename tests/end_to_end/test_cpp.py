@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +13,12 @@ import pytest
 
 from mmcache_conformance.targets.command import CommandTarget
 from mmcache_conformance.verdicts.model import TargetReport
+from mmcache_conformance.verdicts.run import run_target
 from mmcache_conformance.verdicts.smoke import smoke
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_spec.oracle import answers_otherwise
 from mmcache_vectors.manager import Vector
-from tests.support.drivers import CPP, outcomes, run
+from tests.support.drivers import CPP, outcomes, run, without
 
 PROGRAMS = Path(__file__).parent / "programs"
 Build = Callable[..., Path]
@@ -59,19 +61,51 @@ def test_it_is_fit_to_be_believed(build: Build) -> None:
 def test_what_a_class_does_not_have_is_a_capability_that_it_does_not_have(
     build: Build, vectors: tuple[Vector, ...]
 ) -> None:
-    program = build(PROGRAMS / "partial.cpp")
-    report = report_on(program, vectors)
-    assert report.implementation is not None
-    assert report.implementation.capabilities == {
-        "encoder_cache": ("allocate", "get_freed_mm_hashes"),
-        "encoder_decoder": ("allocate", "num_free_slots"),
+    """And without the calls that everything needs, it cannot be driven: no clause is judged."""
+    program = str(build(PROGRAMS / "partial.cpp"))
+    done = subprocess.run(
+        [program], input='{"cmd":"start","protocol":1}\n', capture_output=True, text=True
+    )
+    started = json.loads(done.stdout)
+    assert {m: sorted(names) for m, names in started["capabilities"].items()} == {
+        "encoder_cache": ["allocate", "get_freed_mm_hashes"],
+        "encoder_decoder": ["allocate", "num_free_slots"],
     }
-    assert report.implementation.version is None
-    assert report.implementation.source == "https://example.org/partial"
-    kinds = {vector.id: vector.manager for vector in vectors}
-    run_on = {kinds[v.id] for v in report.verdicts if v.outcome != "skip"}
-    assert run_on == {"encoder_cache"}
-    assert set(outcomes(report)) == {"skip", "fail"}  # its allocate throws
+    assert "version" not in started["implementation"]
+    assert started["implementation"]["source"] == "https://example.org/partial"
+    report = run_target(CommandTarget("cmd:partial", shlex.quote(program)), vectors)
+    assert report.implementation is None
+    assert "it has no `check_and_update_cache`, `can_allocate`" in str(report.reason)
+
+
+LOST = {
+    "a const": ("const Request& r, std::size_t k)", "Request& r, std::size_t k)"),
+    "an argument": (
+        "can_allocate(const Request& r, std::size_t k, std::int64_t encoder_compute_budget,",
+        "can_allocate(const Request& r, std::size_t k,",
+    ),
+    "a type": ("free(const Request& r)", "free(const std::string& r)"),
+    "access": ("    void reset()", "private:\n    void reset()"),
+    "an argument of what is shown": ("freeable() const", "freeable(int) const"),
+    "of all": ("get_freed_mm_hashes()", "get_freed_mm_hashes(std::size_t)"),
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_a_call_that_cannot_be_made_does_not_compile(what: str, tmp_path: Path) -> None:
+    """One lost word made a driver lose a call, and every vector that needs it, in silence."""
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        without("C++ compiler")
+    right, wrong = LOST[what]
+    text = (CPP / "example.cpp").read_text()
+    assert right in text
+    source = tmp_path / "driver.cpp"
+    source.write_text(text.replace(right, wrong, 1))
+    words = [str(compiler), "-std=c++17", "-fsyntax-only", f"-I{CPP}", str(source)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "is there and cannot be called as" in done.stderr
 
 
 def test_an_exception_is_the_answer_of_its_call(build: Build) -> None:

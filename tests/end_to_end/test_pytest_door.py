@@ -20,13 +20,20 @@ UNFILTERED = "tests.known_bad.managers:UnfilteredReport"
 RIGHT = "tests.support.plain_managers:Attaches"
 
 
-def _pytest(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """A pytest of its own, elsewhere, with the plugin as its entry point would load it."""
+def _pytest(
+    *arguments: str, cwd: Path, installed: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """A pytest of its own, elsewhere, with our plugin alone, or with all that are installed.
+
+    The others (Hypothesis, coverage) take longer to load than the vectors take to run.
+    """
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    alone = {} if installed else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    plugin = [] if installed else ["-p", PLUGIN]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", *arguments],
+        [sys.executable, "-m", "pytest", *plugin, "-p", "no:cacheprovider", *arguments],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": ""},
+        env={**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": "", **alone},
         capture_output=True,
         text=True,
         check=False,
@@ -44,13 +51,15 @@ DOOR = ("--pyargs", "mmcache_conformance")
 
 
 def test_the_reference_by_default(tmp_path: Path, vector_directory: Path) -> None:
-    done = _pytest(*DOOR, "--vectors", str(vector_directory), cwd=tmp_path)
+    """Named as well as installed, the plugin is registered once."""
+    words = ["-p", PLUGIN, "--vectors", str(vector_directory)]
+    done = _pytest(*DOOR, *words, cwd=tmp_path, installed=True)
     assert done.returncode == 0
     assert _outcomes(done.stdout) == {"passed": 7}
 
 
 def test_the_packaged_vectors(tmp_path: Path) -> None:
-    done = _pytest(*DOOR, "-q", cwd=tmp_path)
+    done = _pytest(*DOOR, "-q", cwd=tmp_path, installed=True)
     assert done.returncode == 0
     assert set(_outcomes(done.stdout)) == {"passed"}
 
@@ -220,11 +229,11 @@ class TestOtherRuns:
         return tmp_path
 
     def test_are_not_disturbed(self, project: Path) -> None:
-        done = _pytest(cwd=project)
+        done = _pytest(cwd=project, installed=True)
         assert done.returncode == 0, done.stdout + done.stderr
         assert _outcomes(done.stdout) == {"passed": 1}
 
     def test_do_not_know_our_options(self, tmp_path: Path) -> None:
-        done = _pytest("--help", cwd=tmp_path)
+        done = _pytest("--help", cwd=tmp_path, installed=True)
         assert done.returncode == 0
         assert "--target" not in done.stdout

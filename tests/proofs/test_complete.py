@@ -55,7 +55,7 @@ def system(request: pytest.FixtureRequest) -> TransitionSystem:
 
 def is_complete(system: TransitionSystem) -> bool:
     proof = prove_complete(system, SMALL)
-    return bool(proof.answers) and not proof.undetermined
+    return bool(proof.decided) and not proof.undetermined
 
 
 # --- the theorem -------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_an_incomplete_set_of_clauses_is_not_proved() -> None:
     proof = prove_complete(without(system, claim), scope(2, 1, 1))
     assert proof.verdict == "unknown"
     assert [a.question.label for a in proof.undetermined] == ["the answer of get_freed_mm_hashes"]
-    summary = list(complete_summary(system, proof.answers))
+    summary = list(complete_summary(system, proof.decided))
     assert "NOT COMPLETE: 18 of 19" in summary[0]
 
 

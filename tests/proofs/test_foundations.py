@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from mmcache_spec.checks import foundations
 from mmcache_spec.checks.foundations import few_for_each_value, is_never_negative, unfounded
 from mmcache_spec.checks.proof import Proof
-from mmcache_spec.cli import app
+from mmcache_spec.cli.app import cli
 from mmcache_spec.evaluate.interpreter import Interpreter, World
 from mmcache_spec.evaluate.text import formula
 from mmcache_spec.evaluate.unbounded import Unbounded
@@ -241,15 +241,15 @@ def test_what_is_taken_for_granted_is_not_proved() -> None:
 def test_prove_says_what_it_takes_for_granted(monkeypatch: pytest.MonkeyPatch) -> None:
     system = _without(SPECIFIED.systems[0], "sizes_are_not_negative")
     proof = Proof((), {}, (), 0.0, tuple(unfounded(system)))
-    monkeypatch.setattr(app, "_prove", lambda variant, executor: proof)
-    said = CliRunner().invoke(app.cli, ["prove"])
+    monkeypatch.setattr("mmcache_spec.cli.jobs.proof_of", lambda *_: proof)
+    said = CliRunner().invoke(cli, ["prove"])
     assert said.exit_code == 3
     assert (
         "? taken for granted: ledger: size(x) may be negative, for all that the axioms say\n"
         in said.output
     )
     assert "UNKNOWN: nothing is claimed" in said.output
-    data = json.loads(CliRunner().invoke(app.cli, ["prove", "--json"]).stdout)
+    data = json.loads(CliRunner().invoke(cli, ["prove", "--json"]).stdout)
     assert data["verdict"] == "unknown"
     assert data["vacuity"]["unfounded"] == [
         "ledger: size(x) may be negative, for all that the axioms say"

@@ -8,7 +8,8 @@ from mmcache_spec.checks.lasso import Lasso, find_lasso
 from mmcache_spec.evaluate.interpreter import Interpreter
 from mmcache_spec.model.chunk import Caps
 from mmcache_spec.model.livelocks import LIVELOCKS, WITHOUT_LIVELOCK
-from mmcache_spec.model.progress import WALK, ProgressDesign, progress
+from mmcache_spec.model.progress import ProgressDesign, progress
+from mmcache_spec.model.progress_clauses import WALK
 from mmcache_spec.model.variant import Variant
 from mmcache_spec.model.world import scope, scopes_of
 from mmcache_spec.render.lasso import lasso_data, lasso_story

@@ -14,7 +14,7 @@ import pytest
 
 from mmcache_spec.checks.judging import Arena, judge
 from mmcache_spec.checks.small_worlds import Ranges, small_worlds
-from mmcache_spec.evaluate.interpreter import Call, Interpreter
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter
 from mmcache_spec.generate.arenas import arena, compact
 from mmcache_spec.kernel.system import Action, Monitor, TransitionSystem
 from mmcache_spec.kernel.terms import (
@@ -383,18 +383,18 @@ WORKERS = {
 }
 
 TWO_PASSES = (
-    Call("admit", {"input": "r1/0", "encoder_compute_budget": 1}),
-    Call("commit", {"input": "r1/0"}),
-    Call("schedule", {"request": "r1", "num_new_tokens": 1}),
-    Call("dispatch", {}),
-    Call("accept", {"request": "r1", "num_computed_tokens": 1}),
-    Call("consume", {"input": "r1/0"}),
-    Call("admit", {"input": "r1/1", "encoder_compute_budget": 1}),
-    Call("commit", {"input": "r1/1"}),
-    Call("schedule", {"request": "r1", "num_new_tokens": 1}),
-    Call("dispatch", {}),
-    Call("accept", {"request": "r1", "num_computed_tokens": 2}),
-    Call("reset", {}),
+    ActionCall("admit", {"input": "r1/0", "encoder_compute_budget": 1}),
+    ActionCall("commit", {"input": "r1/0"}),
+    ActionCall("schedule", {"request": "r1", "num_new_tokens": 1}),
+    ActionCall("dispatch", {}),
+    ActionCall("accept", {"request": "r1", "num_computed_tokens": 1}),
+    ActionCall("consume", {"input": "r1/0"}),
+    ActionCall("admit", {"input": "r1/1", "encoder_compute_budget": 1}),
+    ActionCall("commit", {"input": "r1/1"}),
+    ActionCall("schedule", {"request": "r1", "num_new_tokens": 1}),
+    ActionCall("dispatch", {}),
+    ActionCall("accept", {"request": "r1", "num_computed_tokens": 2}),
+    ActionCall("reset", {}),
 )
 """One input after the other, and then new weights. With room for one, the first is evicted."""
 

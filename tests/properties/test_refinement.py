@@ -18,7 +18,7 @@ from mmcache_conformance.engines.protocol import engine_case
 from mmcache_conformance.engines.random import random_workload
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferenceRun
 from mmcache_conformance.suites.load import ENGINES, load_suite
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, State, World
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, State, World
 from mmcache_spec.kernel.system import TransitionSystem
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
 from mmcache_spec.oracle import input_name, world_of
@@ -70,7 +70,7 @@ class Follower:
         self.used: Counter[str] = Counter()
 
     def call(self, action: str, **arguments: Any) -> Any:
-        step = self.interpreter.call(self.state, Call(action, arguments))
+        step = self.interpreter.call(self.state, ActionCall(action, arguments))
         assert not step.refused_by, (action, arguments, step.refused_by)
         self.used[action] += 1
         self.state = step.after

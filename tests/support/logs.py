@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from mmcache import EncoderCacheManager, EncoderDecoderCacheManager
-from mmcache_conformance.logs.format import Event, Header
+from mmcache_conformance.logs.format import Header, LogEvent
 from mmcache_conformance.logs.record import Recorder, record_class
 
 from .requests import Item, Request
@@ -17,7 +17,7 @@ from .requests import Item, Request
 HEADER = msgspec.json.encode(Header(producer="a test"))
 
 
-def lines_of(events: Iterable[Event]) -> list[bytes]:
+def lines_of(events: Iterable[LogEvent]) -> list[bytes]:
     return [line + b"\n" for line in (HEADER, *map(msgspec.json.encode, events))]
 
 

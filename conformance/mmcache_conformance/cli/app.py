@@ -12,7 +12,9 @@ import click
 from ..exits import ExitCode
 from .adapter import adapter
 from .check import check
+from .differ import differ
 from .exhaust import exhaust
+from .expected import expected
 from .matrix import matrix
 from .run import run
 from .schema import schema
@@ -45,6 +47,7 @@ def cli() -> None:
 
 for _command in (
     run,
+    expected,
     list_vectors,
     show,
     workloads,
@@ -53,6 +56,7 @@ for _command in (
     matrix,
     check,
     exhaust,
+    differ,
     schema,
 ):
     cli.add_command(_command)

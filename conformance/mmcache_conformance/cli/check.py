@@ -41,7 +41,8 @@ def check(context: click.Context, logs: tuple[str, ...], as_json: bool, audit_ev
 
     \b
     The exit code is 0 if it does, 1 if some event is illegal, 2 if the
-    command or a log cannot be understood, 3 if a log has no call to check.
+    command or a log cannot be understood, or a log says that it is not
+    complete, 3 if nothing follows from a log.
     """
     from ..logs.verdict import report_of
 
@@ -89,9 +90,11 @@ def _verdict(found: Checked) -> Iterator[str]:
         yield f"{found.source}: illegal; {events} read"
         return
     if found.exit_code == ExitCode.COULD_NOT:
-        yield f"{found.source}: nothing checked; {events}, and none of them is a call"
+        why = found.doubt or "none of them is a call"
+        yield f"{found.source}: nothing checked; {events}, and {why}"
         return
     yield f"{found.source}: allowed; {events}, {found.audited:,} of them also interpreted"
+    yield from (f"  not judged: {said}" for said in found.not_judged)
     if found.unfinished:
         yield f'no "end", so more may follow: {", ".join(found.unfinished)}'
 
@@ -99,6 +102,12 @@ def _verdict(found: Checked) -> Iterator[str]:
 def _story(illegal: Illegal) -> Iterator[str]:
     from mmcache_vectors.clauses import clause
 
+    from ..reports.decisions import decision_line
+
+    if illegal.decisions:
+        count = len(illegal.decisions)
+        yield "1 decision explains it:" if count == 1 else f"any of {count} decisions explains it:"
+        yield from (f"  {decision_line(d)}" for d in illegal.decisions)
     shown = ", ".join(f"{k}={v}" for k, v in illegal.event.items() if k not in {"op", "returns"})
     yield f"ILLEGAL at line {illegal.line}: {illegal.event['op']}({shown})"
     yield f"  {illegal.reason}"

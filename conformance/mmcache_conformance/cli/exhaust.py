@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ..exits import ExitCode
-from .options import json_option, print_document
+from .options import cluster_option, json_option, print_document
 
 if TYPE_CHECKING:
     from mmcache_vectors.manager import Manager
 
-    from ..exhaust.search import Exhausted, Progress
-    from ..exhaust.world import Scope
+    from ..exhaust.search import Exhausted, SearchProgress
+    from ..exhaust.world import SearchScope
 
 __all__ = ["exhaust"]
 
@@ -40,7 +40,7 @@ __all__ = ["exhaust"]
     help="Give up beyond, in each scope; one takes one or two kilobytes.",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Scopes at a time (default: one a core).")
-@click.option("--cluster", metavar="ADDRESS", help="Search the scopes on this Dask cluster.")
+@cluster_option
 @json_option
 @click.pass_context
 def exhaust(
@@ -73,11 +73,11 @@ def exhaust(
 
     from ..errors import TargetError, TargetNameError
     from ..exhaust.report import report_of
-    from ..exhaust.world import Scope
+    from ..exhaust.world import SearchScope
 
     kind: Manager = "encoder_decoder" if encoder_decoder else "encoder_cache"
     scopes = [
-        Scope(kind, h, r, i, c, _sizes(sizes, h))
+        SearchScope(kind, h, r, i, c, _sizes(sizes, h))
         for h, r, i, c in product(hashes, requests, inputs, capacity)
     ]
     found = []
@@ -99,7 +99,7 @@ def exhaust(
 
 def _searched(
     target: str,
-    scopes: Sequence[Scope],
+    scopes: Sequence[SearchScope],
     max_states: int,
     jobs: int | None,
     cluster: str | None,
@@ -137,7 +137,7 @@ def _sizes(text: str | None, hashes: int) -> tuple[int, ...]:
 
 
 @contextlib.contextmanager
-def _progress(wanted: bool) -> Iterator[Callable[[Progress], None]]:
+def _progress(wanted: bool) -> Iterator[Callable[[SearchProgress], None]]:
     """A line on the terminal that shows how far the search is."""
     from rich.console import Console
 
@@ -150,7 +150,7 @@ def _progress(wanted: bool) -> Iterator[Callable[[Progress], None]]:
     started = time.perf_counter()
     with console.status("starting") as status:
 
-        def on_progress(now: Progress) -> None:
+        def on_progress(now: SearchProgress) -> None:
             rate = now.pairs / (time.perf_counter() - started)
             status.update(
                 f"{now.pairs:,} states, {now.transitions:,} calls, depth {now.depth}, "
@@ -160,7 +160,7 @@ def _progress(wanted: bool) -> Iterator[Callable[[Progress], None]]:
         yield on_progress
 
 
-def _report(found: Exhausted, scope: Scope) -> Iterator[str]:
+def _report(found: Exhausted, scope: SearchScope) -> Iterator[str]:
     from ..reports.story import parameter_lines
 
     yield f"{found.target}: {found.implementation.name}, {scope.manager}"
@@ -192,11 +192,23 @@ def _report(found: Exhausted, scope: Scope) -> Iterator[str]:
 def _difference_story(found: Exhausted) -> Iterator[str]:
     from mmcache_vectors.clauses import clause
 
+    from ..oracle.decisions import taken_by
+    from ..reports.decisions import decision_line
     from ..reports.story import call_text, difference_lines
     from ..verdicts.model import CallFailure
 
     wrong = found.disagreement
     assert wrong is not None
+    kind = found.scope.manager
+    shows = found.implementation.capabilities[kind]
+    taken = taken_by(kind, found.parameters, wrong.calls, wrong.differences, shows)
+    if taken:
+        yield (
+            "1 decision explains it:" if len(taken) == 1 else "any of these decisions explains it:"
+        )
+        yield from (f"  {decision_line(decision)}" for decision in taken)
+    else:
+        yield "no known decision explains it"
     yield "DIFFERS from the specification; the shortest sequence of calls that shows it:"
     for number, call in enumerate(wrong.calls, start=1):
         yield f"{number:3}  {call_text(call, found.parameters)}"

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ..suites.select import Selection
 
 __all__ = [
+    "cluster_option",
+    "complete_vector",
+    "configuration_option",
     "json_option",
     "make_console",
     "no_vector_matches",
@@ -36,18 +39,48 @@ vectors_option = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Take the vectors of this directory instead of those that come with the package.",
 )
+
+
+def complete_vector(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """The ids of the package's vectors that begin so, for the completion of a shell."""
+    from importlib.resources import files
+
+    names = (f.name for n in ("vectors", "engine_vectors") for f in _folder(files, n))
+    ids = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(id for id in ids if id.startswith(incomplete))
+
+
+def _folder(files: Callable[[str], Any], name: str) -> Iterator[Any]:
+    yield from (files("mmcache_vectors") / name).iterdir()
+
+
 select_option = click.option(
     "-k",
     "expression",
     metavar="EXPR",
+    shell_complete=complete_vector,
     help="Only the vectors that EXPR selects: clause ids, parts of names, and, or, not, brackets.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+cluster_option = click.option(
+    "--cluster", metavar="ADDRESS", help="Do the work on this Dask cluster instead of here."
+)
 timeout_option = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
     help="What a command has for one vector (default: 10).",
+)
+
+
+configuration_option = click.option(
+    "--vllm-config",
+    "configuration",
+    metavar="module:NAME",
+    envvar="MMCACHE_VLLM_CONFIG",
+    help="What a Python class gets as its vllm_config: an object, or a function that makes it.",
 )
 
 
@@ -74,11 +107,14 @@ def usage_errors() -> Iterator[None]:
 
     from ..errors import TargetNameError
     from ..suites.select import SelectionError
+    from ..verdicts.demanded import UnknownCapability
 
     try:
         yield
     except SelectionError as error:
         raise click.BadParameter(str(error), param_hint="-k") from None
+    except UnknownCapability as error:
+        raise click.BadParameter(str(error), param_hint="--require") from None
     except (DocumentError, TargetNameError) as error:
         raise click.UsageError(str(error)) from None
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import (
+    configuration_option,
     json_option,
     make_console,
     no_vector_matches,
@@ -39,7 +40,23 @@ __all__ = ["run"]
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="One line a target.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first vector that fails.")
+@click.option(
+    "--require",
+    multiple=True,
+    metavar="CAPABILITY",
+    help="Code 3 if a TARGET lacks it: a call, what it shows of its state, or a kind of manager.",
+)
+@click.option(
+    "--max-skipped",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Code 3 if more than N vectors are skipped on a TARGET.",
+)
+@click.option(
+    "--plain", is_flag=True, help="Play each vector as it is, and not in larger worlds as well."
+)
 @timeout_option
+@configuration_option
 @report_options
 @vectors_option
 @click.pass_context
@@ -50,7 +67,11 @@ def run(
     as_json: bool,
     quiet: bool,
     fail_fast: bool,
+    require: tuple[str, ...],
+    max_skipped: int | None,
+    plain: bool,
     timeout: float | None,
+    configuration: str | None,
     expected: Path | None,
     html: Path | None,
     junit: Path | None,
@@ -68,6 +89,7 @@ def run(
       vllm                  the vLLM that is installed
       vllm:PATH             an encoder_cache_manager.py, a checkout or a wheel
       vllm:VERSION          a released vLLM, such as vllm:0.33.0
+      vllm:PATH:Class       another class of that file, or two, as above
       cmd:COMMAND           a program that speaks the adapter protocol
     or a whole engine, which gets the engine vectors:
       reference-pass        the reference engine; after a colon, the variant
@@ -80,22 +102,40 @@ def run(
     \b
     The exit code is 0 if everything passed, 1 if something failed, 2 if the
     command cannot be understood, 3 if a target could not be started or
-    nothing of it could be checked, 130 if it was interrupted.
+    driven, if nothing of it could be checked, or less than was demanded
+    (--require, --max-skipped), 130 if it was interrupted.
     """
     from ..open import open_target
     from ..targets.open import REFERENCE
+    from ..verdicts.demanded import Demanded
     from ..verdicts.expected import apply_expected
     from ..verdicts.run import exit_code, run_target, summarise
 
     with usage_errors():
-        opened = [open_target(name, timeout=timeout) for name in targets or (REFERENCE,)]
+        demanded = Demanded(require, max_skipped)
+        opened = [
+            open_target(name, timeout=timeout, configuration=configuration)
+            for name in targets or (REFERENCE,)
+        ]
         vectors = _vectors_for(opened, expression, directory)
         known_failures = _expected_of(expected, opened, directory)
+
+    def told(report: TargetReport, played: Sequence[AnyVector]) -> TargetReport:
+        """What broke, and which decisions explain it; the specification is asked only then."""
+        if not any(verdict.failure is not None for verdict in report.verdicts):
+            return report
+        from ..oracle.decisions import explained
+
+        return explained(report, played)
+
     reports: list[TargetReport] = []
     for target, mine in zip(opened, vectors, strict=True):
         # What a class prints is no part of our output.
         with contextlib.redirect_stdout(sys.stderr):
-            report = run_target(target, mine, fail_fast=fail_fast, directory=directory)
+            report = run_target(
+                target, mine, fail_fast=fail_fast, directory=directory, stretch=not plain
+            )
+        report = told(demanded.of(report), mine)
         if known_failures is not None:
             report = apply_expected(report, *known_failures)
         reports.append(report)

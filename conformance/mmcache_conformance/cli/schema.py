@@ -32,6 +32,8 @@ SCHEMAS: dict[str, tuple[str, str, str]] = {
     "matrix": ("mmcache_conformance.matrix.report", "matrix_schema", "what matrix --json prints"),
     "log": ("mmcache_conformance.logs.format", "log_schema", "a line of a log"),
     "check": ("mmcache_conformance.logs.verdict", "check_schema", "what check --json prints"),
+    "list": ("mmcache_conformance.suites.listing", "Listing", "what list --json prints"),
+    "smoke": ("mmcache_conformance.verdicts.smoke", "SmokeReport", "what smoke --json prints"),
     "exhaust": (
         "mmcache_conformance.exhaust.report",
         "ExhaustReport",

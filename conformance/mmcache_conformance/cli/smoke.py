@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from ..exits import ExitCode
-from .options import timeout_option, usage_errors
+from .options import (
+    configuration_option,
+    json_option,
+    print_document,
+    timeout_option,
+    usage_errors,
+)
 
 __all__ = ["smoke"]
 
@@ -13,9 +19,18 @@ __all__ = ["smoke"]
 @click.command()
 @click.argument("target")
 @timeout_option
+@configuration_option
+@json_option
 @click.option("--wire", is_flag=True, help="Show every line that goes to and fro.")
 @click.pass_context
-def smoke(context: click.Context, target: str, timeout: float | None, wire: bool) -> None:
+def smoke(
+    context: click.Context,
+    target: str,
+    timeout: float | None,
+    configuration: str | None,
+    as_json: bool,
+    wire: bool,
+) -> None:
     """Can the verdicts on TARGET, a manager, be trusted?
 
     Three vectors for each manager that anything must pass, and one with a wrong expectation that
@@ -24,13 +39,19 @@ def smoke(context: click.Context, target: str, timeout: float | None, wire: bool
     """
     from ..targets.open import open_manager
     from ..verdicts.smoke import smoke as run_smoke
+    from ..verdicts.smoke import smoked
 
     def show(way: str, line: bytes) -> None:
         click.echo(f"{way} {line.decode(errors='replace')}", err=True)
 
     with usage_errors():
-        opened = open_manager(target, timeout=timeout, trace=show if wire else None)
+        trace = show if wire else None
+        opened = open_manager(target, timeout=timeout, trace=trace, configuration=configuration)
     report, checks = run_smoke(opened)
+    told = smoked(report, checks)
+    if as_json:
+        print_document(told)
+        context.exit(told.exit_code)
     if report.implementation is None:
         click.echo(f"{target} could not be started: {report.reason}")
         context.exit(ExitCode.COULD_NOT)
@@ -49,6 +70,8 @@ def smoke(context: click.Context, target: str, timeout: float | None, wire: bool
                 click.echo(f"      | {line}")
     if not checks:
         click.echo("FAIL  it has no manager, so nothing was checked")
-    good = bool(checks) and all(check.ok for check in checks)
+    for kind, why in found.undriven.items():
+        click.echo(f"{kind}: {why}")
+    good = told.exit_code == ExitCode.OK
     click.echo("its verdicts can be trusted" if good else "its verdicts cannot be trusted")
-    context.exit(ExitCode.OK if good else ExitCode.FAILED)
+    context.exit(told.exit_code)

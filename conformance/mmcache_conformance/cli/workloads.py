@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..exits import ExitCode
-from .options import json_option, print_document, usage_errors
+from .options import cluster_option, json_option, print_document, usage_errors
 
 if TYPE_CHECKING:
     from ..engines.random import RandomRun
@@ -20,10 +20,19 @@ __all__ = ["workloads"]
 @click.option("--passes", type=click.IntRange(min=1), default=2000, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="The first workload.")
 @click.option("--like", metavar="TARGET", help="Compare the schedules with this target's.")
+@click.option("--jobs", type=click.IntRange(1), help="Workers here (default: one a core).")
+@cluster_option
 @json_option
 @click.pass_context
 def workloads(
-    context: click.Context, target: str, passes: int, seed: int, like: str | None, as_json: bool
+    context: click.Context,
+    target: str,
+    passes: int,
+    seed: int,
+    like: str | None,
+    jobs: int | None,
+    cluster: str | None,
+    as_json: bool,
 ) -> None:
     """Run random workloads on TARGET, an engine, and check every clause after every pass.
 
@@ -41,25 +50,25 @@ def workloads(
     does, 2 if the command cannot be understood, 3 if an engine could not be
     started.
     """
+    from mmcache_spec.campaign import ClusterError, workers
+
     from ..engines.open import open_engine
-    from ..engines.random import random_run
+    from ..engines.random import random_campaign
     from ..errors import TargetError
 
     with usage_errors():
-        tested = open_engine(target)
-        other = None if like is None else open_engine(like)
+        for name in (target, like):
+            if name is not None:
+                open_engine(name)
     try:
-        for opened in (tested, other):
-            if opened is not None:
-                opened.start()
-        found = random_run(tested, passes, first=seed, like=other)
+        with workers(cluster, jobs=jobs) as executor:
+            found = random_campaign(target, passes, executor, first=seed, like=like)
     except TargetError as error:
         click.echo(f"could not be started: {error}", err=True)
         context.exit(ExitCode.COULD_NOT)
-    finally:
-        for opened in (tested, other):
-            if opened is not None:
-                opened.stop()
+    except ClusterError as error:
+        click.echo(str(error), err=True)
+        context.exit(ExitCode.COULD_NOT)
     if as_json:
         print_document(found)
     else:

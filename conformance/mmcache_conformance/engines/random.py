@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal
 
 import msgspec
@@ -27,12 +30,15 @@ from mmcache_vectors.engine import (
 
 from ..errors import TargetError
 from .clauses import judge, unplayed
+from .open import open_engine
 from .protocol import EngineTarget, PassRecord, engine_case
 
-__all__ = ["RandomRun", "random_run", "random_workload", "workloads_schema"]
+__all__ = ["RandomRun", "random_campaign", "random_run", "random_workload", "workloads_schema"]
 
 BLOCK = 4
 MAX_PASSES = 1000
+SHARE = 50
+"""Workloads that a worker plays at a time."""
 
 
 def random_workload(seed: int) -> EngineVector:
@@ -160,6 +166,25 @@ def workloads_schema() -> dict[str, Any]:
     return schema_of(RandomRun, "mmcache random workloads, version 1")
 
 
+@dataclass(frozen=True)
+class _Outcome:
+    """What one workload showed.
+
+    Attributes:
+        passes: How many the engine made.
+        preemptions: Of requests, in all passes.
+        withdrawals: Passes that preempted a request for which they had allocated an input.
+        broken: The clauses, in the order in which the judge tells them.
+        differs: Whether the schedule is another than that of the target to compare with.
+    """
+
+    passes: int
+    preemptions: int
+    withdrawals: int
+    broken: tuple[str, ...]
+    differs: bool
+
+
 def random_run(
     target: EngineTarget, passes: int, *, first: int = 0, like: EngineTarget | None = None
 ) -> RandomRun:
@@ -171,29 +196,100 @@ def random_run(
     Raises:
         TargetError: A target leaves out a part of a workload, so that nothing can be said of it.
     """
+    names = target.name, None if like is None else like.name
+    outcomes = (_outcome(target, like, seed) for seed in count(first))
+    return _summed(names, passes, first, outcomes)
+
+
+def random_campaign(
+    target: str, passes: int, executor: Executor, *, first: int = 0, like: str | None = None
+) -> RandomRun:
+    """What `random_run` finds on the engines of these names, by the workers of an executor.
+
+    The answer does not depend on how many workers there are: outcomes are counted in the order of
+    their seeds, and what was played beyond the last pass asked for is not counted.
+
+    Raises:
+        TargetNameError: No engine has this name.
+        TargetError: As `random_run`, or an engine cannot be started at a worker.
+    """
+    names = open_engine(target).name, None if like is None else open_engine(like).name
+    outcomes = _outcomes(executor, target, like, passes, first)
+    return _summed(names, passes, first, outcomes)
+
+
+def _outcomes(
+    executor: Executor, target: str, like: str | None, passes: int, first: int
+) -> Iterator[_Outcome]:
+    """Those of the seeds from `first` on, without end.
+
+    Nobody knows before how many workloads make so many passes. So one share tells how long they
+    are, then as many shares as that makes are handed out at once, and so on.
+    """
+    played, made, shares = 0, 0, 1
+    while True:
+        starts = [first + played + k * SHARE for k in range(shares)]
+        jobs = [executor.submit(_share, target, like, range(s, s + SHARE)) for s in starts]
+        for job in jobs:
+            for outcome in job.result():
+                played, made = played + 1, made + outcome.passes
+                yield outcome
+        shares = max(1, -(-(passes - made) * played // (max(made, 1) * SHARE)))
+
+
+def _share(target: str, like: str | None, seeds: range) -> list[_Outcome]:
+    """The outcomes of these seeds, on engines that are started for them."""
+    engines = [open_engine(name) for name in (target, like) if name is not None]
+    try:
+        for engine in engines:
+            engine.start()
+        other = engines[1] if like is not None else None
+        return [_outcome(engines[0], other, seed) for seed in seeds]
+    finally:
+        for engine in engines:
+            engine.stop()
+
+
+def _outcome(target: EngineTarget, like: EngineTarget | None, seed: int) -> _Outcome:
+    vector = random_workload(seed)
+    records = _played(target, vector)
+    return _Outcome(
+        passes=len(records),
+        preemptions=sum(len(record.preempted) for record in records),
+        withdrawals=sum(
+            any(r in record.preempted for r, _ in record.allocated) for record in records
+        ),
+        broken=tuple(breach.clause for breach in judge(vector, records)),
+        differs=like is not None and _schedule(records) != _schedule(_played(like, vector)),
+    )
+
+
+def _summed(
+    names: tuple[str, str | None], passes: int, first: int, outcomes: Iterator[_Outcome]
+) -> RandomRun:
+    """The outcomes of the seeds from `first` on, up to the workload that makes the last pass."""
     counts: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     examples: dict[str, int] = {}
     differences: list[int] = []
-    seed = first
-    while counts["passes"] < passes:
-        vector = random_workload(seed)
-        records = _played(target, vector)
-        counts["passes"] += len(records)
-        for record in records:
-            counts["preemptions"] += len(record.preempted)
-            counts["withdrawals"] += any(r in record.preempted for r, _ in record.allocated)
-        for breach in judge(vector, records):
-            failures[breach.clause] += 1
-            examples.setdefault(breach.clause, seed)
-        if like is not None and _schedule(records) != _schedule(_played(like, vector)):
+    for seed, outcome in zip(count(first), outcomes, strict=False):
+        counts["workloads"] += 1
+        counts["passes"] += outcome.passes
+        counts["preemptions"] += outcome.preemptions
+        counts["withdrawals"] += outcome.withdrawals
+        for clause in outcome.broken:
+            failures[clause] += 1
+            examples.setdefault(clause, seed)
+        if outcome.differs:
             differences.append(seed)
-        seed += 1
+        if counts["passes"] >= passes:
+            break
+    target, like = names
     return RandomRun(
-        target=target.name,
-        like=None if like is None else like.name,
+        target=target,
+        like=like,
         first_seed=first,
-        workloads=seed - first,
+        workloads=counts["workloads"],
         passes=counts["passes"],
         preemptions=counts["preemptions"],
         withdrawals=counts["withdrawals"],

@@ -30,15 +30,15 @@ from ..targets.python import PythonTarget, plain_answer
 from ..verdicts.judge import observed_differences
 from ..verdicts.model import Difference
 from .snapshots import NotPlain, Opaque, Snapshots, snapshots_for
-from .world import Scope, SpecifiedManager
+from .world import SearchScope, SpecifiedManager
 
-__all__ = ["Disagreement", "Exhausted", "Progress", "exhaust"]
+__all__ = ["Exhausted", "SearchProgress", "ShortestDifference", "exhaust"]
 
 _AT_ONCE = 500
 """Pairs between two reports of progress."""
 
 
-class Disagreement(msgspec.Struct, frozen=True):
+class ShortestDifference(msgspec.Struct, frozen=True):
     """The first difference: the calls that led there, the last one being the one that differs."""
 
     calls: tuple[Call, ...]
@@ -52,7 +52,7 @@ class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
 
     target: str
     implementation: Implementation
-    scope: Scope
+    scope: SearchScope
     parameters: Parameters
     left_out: tuple[str, ...]
     """Calls and capabilities that the target lacks, and which were therefore not made."""
@@ -68,7 +68,7 @@ class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     bounded: bool
     """The search was given up at `--max-states`."""
-    disagreement: Disagreement | None
+    disagreement: ShortestDifference | None
 
     @property
     def exit_code(self) -> ExitCode:
@@ -80,7 +80,7 @@ class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Progress:
+class SearchProgress:
     """How far the search is."""
 
     pairs: int
@@ -91,10 +91,10 @@ class Progress:
 
 def exhaust(
     target: str,
-    scope: Scope,
+    scope: SearchScope,
     *,
     max_states: int,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[SearchProgress], None] = lambda progress: None,
 ) -> Exhausted:
     """Search the whole scope.
 
@@ -175,9 +175,9 @@ class _Search:
     def __init__(
         self,
         name: str,
-        scope: Scope,
+        scope: SearchScope,
         max_states: int,
-        on_progress: Callable[[Progress], None],
+        on_progress: Callable[[SearchProgress], None],
         *,
         opaque: bool = False,
     ) -> None:
@@ -203,7 +203,7 @@ class _Search:
         self.seen: set[tuple[Packed, Hashable]] = set()
         self.transitions = self.depth = 0
         self.bounded = False
-        self.disagreement: Disagreement | None = None
+        self.disagreement: ShortestDifference | None = None
         self._parents: list[tuple[int, int]] = []
         """By the number of a pair: the pair that it was found from, and the index of the call."""
         self._next_level: list[_Pair] = []
@@ -217,7 +217,9 @@ class _Search:
             for done, pair in enumerate(level):
                 if done % _AT_ONCE == 0:
                     left = len(level) - done + len(self._next_level)
-                    self._on_progress(Progress(len(self.seen), self.transitions, self.depth, left))
+                    self._on_progress(
+                        SearchProgress(len(self.seen), self.transitions, self.depth, left)
+                    )
                 self._expand(pair)
                 if self._over():
                     return
@@ -290,7 +292,7 @@ class _Search:
         specified = self.specified
         calls = tuple(specified.calls[k] for k in reversed(path) if k >= 0)
         clauses = blamed(specified.system, specified.parameters, calls, differences)
-        self.disagreement = Disagreement(calls, differences, clauses)
+        self.disagreement = ShortestDifference(calls, differences, clauses)
 
     def _fingerprint(self, snapshot: Any) -> Hashable:
         return self.snapshots.fingerprint(snapshot, self._observe)

@@ -29,7 +29,7 @@ from mmcache_vectors.manager import (
 from ..oracle.systems import specified
 from ..targets.protocol import ALLOCATE_AGAIN, call_name
 
-__all__ = ["Scope", "SpecifiedManager", "alphabet", "parameters_of_scope"]
+__all__ = ["SearchScope", "SpecifiedManager", "alphabet", "parameters_of_scope"]
 
 _Doing = tuple[CompiledCall, tuple[int, ...]]
 """A function of the state, and the integers to call it with."""
@@ -41,7 +41,7 @@ SIZES = (1, 2, 3, 2)
 """Repeated where there are more hashes: different enough that every count of evictions occurs."""
 
 
-class Scope(msgspec.Struct, frozen=True):
+class SearchScope(msgspec.Struct, frozen=True):
     """How large the world is. `inputs` are those of each request."""
 
     manager: Manager = "encoder_cache"
@@ -53,7 +53,7 @@ class Scope(msgspec.Struct, frozen=True):
     """Of the hashes, in embeddings; as many as there are hashes, or none for the usual ones."""
 
 
-def parameters_of_scope(scope: Scope) -> Parameters:
+def parameters_of_scope(scope: SearchScope) -> Parameters:
     """The world: hashes A, B, ... and requests r1, r2, ...
 
     The first request carries the hashes in turn. So does every other, but its last input repeats
@@ -100,7 +100,7 @@ def alphabet(parameters: Parameters) -> Iterator[Call]:
 class SpecifiedManager:
     """The specified manager: packed states, in which only the order of times is kept."""
 
-    def __init__(self, scope: Scope, capabilities: frozenset[str]) -> None:
+    def __init__(self, scope: SearchScope, capabilities: frozenset[str]) -> None:
         self.parameters = parameters_of_scope(scope)
         self.system = specified(scope.manager)
         self.compiled = CompiledSystem(self.system, world_of(self.parameters))

@@ -7,10 +7,11 @@ the part of the state that the event can touch (`project`).
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from mmcache import EncoderCacheManager
 from mmcache.errors import LedgerError
@@ -21,23 +22,29 @@ from mmcache_vectors.manager import Call, Manager
 
 from ..oracle.blame import broken_clauses
 from ..oracle.systems import specified
+from .decisions import decisions_in
 from .explain import Illegal, Wrong, duty_broken, explain, hashes_of, names
 from .follow import REFERENCES, Follower, OutOfWorld, Refusal, RightAnswer, call_of
 from .format import (
+    NEEDED_CALLS,
+    Allocated,
     Asked,
     Created,
     Ended,
-    Event,
+    Header,
     LogError,
+    LogEvent,
     LookedUp,
     PassEnded,
     Reported,
     WasReset,
     WorkerStepped,
     read_events,
+    read_log,
 )
 from .project import Projection, projection, state_of
 from .verdict import Checked
+from .worker import Order, Orders, Worker
 
 __all__ = ["AUDIT_EVERY", "ModelDisagrees", "check_log"]
 
@@ -49,6 +56,10 @@ _CONFIRMED = 1000
 
 _LARGEST_AUDIT = 200
 """Hashes and inputs: an event that touches more would keep the interpreter busy for seconds."""
+
+
+_REPORTS_OF_A_PASS = 8
+"""A scheduler reads one report a pass; after so many without a pass, the log has no passes."""
 
 
 class ModelDisagrees(AssertionError):
@@ -87,22 +98,29 @@ def check_log(
     number = events = calls = audited = 0
     until_audit = 1
     illegal: Illegal | None = None
-    for number, event in read_events(lines(), source):
+    header, numbered = read_log(lines(), source)
+    seen: set[str] = set()
+    for number, event in numbered:
         events += 1
         manager = followed.get(event.manager)
         if manager is None:
             manager = followed[event.manager] = _begin(event, source, number, references)
+            _expect_complete(event, header, source, number)
             continue
         _expect_in_order(manager, event, source, number)
         until_audit -= 1
         audit = until_audit <= 0 and manager.can_be_audited(event)
         wrong = manager.take(event, audit)
         calls += not isinstance(event, (Created, PassEnded, Ended))
+        seen.add(event.__struct_config__.tag)  # type: ignore[arg-type]
         if wrong is not None:
             look_back = lines if can_reread else None
             if look_back is not None:
                 _confirm(look_back(), source, event, references)
             illegal = explain(wrong, number, event, manager.follower, look_back, source)
+            if look_back is not None and wrong.clauses:
+                named = decisions_in(look_back(), source, event)
+                illegal = msgspec.structs.replace(illegal, decisions=named)
             break
         if audit:
             until_audit = audit_every
@@ -115,10 +133,49 @@ def check_log(
         unfinished=tuple(name for name, m in followed.items() if not m.ended),
         audited=audited,
         illegal=illegal,
+        not_judged=tuple(_not_judged(followed.values())),
+        doubt=_doubt(seen, header),
     )
 
 
-def _begin(event: Event, source: str, number: int, references: References) -> _Followed:
+def _expect_complete(created: LogEvent, header: Header, source: str, number: int) -> None:
+    """Raises `LogError` if the log says that a call is not recorded which all else rests on."""
+    assert isinstance(created, Created)
+    records = header.records if created.records is None else created.records
+    lacking = [] if records is None else [c for c in NEEDED_CALLS if c not in records]
+    if lacking:
+        raise LogError(
+            f"{source}: line {number}: of manager {created.manager!r} "
+            f"{', '.join(f'`{c}`' for c in lacking)} was not recorded, so that nothing follows "
+            "from the rest; record it again"
+        )
+
+
+_ANSWERED = {"check_and_update_cache", "can_allocate", "get_freed_mm_hashes", "worker_step"}
+
+
+def _doubt(seen: Set[str], header: Header) -> str | None:
+    """Why a log in which nothing is illegal cannot be called allowed all the same."""
+    if not seen & (set(NEEDED_CALLS) | {"reset", "worker_step"}):
+        return None  # no call at all: that is said by itself
+    if not seen & _ANSWERED:
+        return "none of its calls has an answer that could be wrong"
+    if header.records is not None:
+        return None
+    lacking = [c for c in ("allocate", "get_freed_mm_hashes") if c not in seen]
+    lacking += [] if seen & {"check_and_update_cache", "can_allocate"} else ["can_allocate"]
+    if not lacking:
+        return None
+    words = " and ".join(f"`{c}`" for c in lacking)
+    return f"there is no {words} in it, and its first line does not say which calls it records"
+
+
+def _not_judged(followed: Iterable[_Followed]) -> list[str]:
+    """What the log does not show, each thing once."""
+    return list(dict.fromkeys(said for manager in followed for said in manager.not_judged()))
+
+
+def _begin(event: LogEvent, source: str, number: int, references: References) -> _Followed:
     if not isinstance(event, Created) or event.seq != 0:
         raise LogError(
             f"{source}: line {number}: manager {event.manager!r} is not known; its first event is "
@@ -127,7 +184,7 @@ def _begin(event: Event, source: str, number: int, references: References) -> _F
     return _Followed(event, references)
 
 
-def _expect_in_order(manager: _Followed, event: Event, source: str, number: int) -> None:
+def _expect_in_order(manager: _Followed, event: LogEvent, source: str, number: int) -> None:
     where, wanted = f"{source}: line {number}: manager {event.manager!r}", manager.next_seq
     if event.seq != wanted:
         gap = event.seq - wanted
@@ -142,7 +199,9 @@ def _expect_in_order(manager: _Followed, event: Event, source: str, number: int)
         raise LogError(f"{where} ended before this event")
 
 
-def _confirm(lines: Iterable[bytes], source: str, accused: Event, references: References) -> None:
+def _confirm(
+    lines: Iterable[bytes], source: str, accused: LogEvent, references: References
+) -> None:
     """Follow the manager again, its last calls on the interpreter too, before the log is accused.
 
     A reference that went astray a little before would otherwise call a right log illegal.
@@ -171,15 +230,24 @@ class _Followed:
         self.follower = Follower(created, references)
         self.next_seq = 1
         self.ended = False
-        self._worker = _Worker() if created.worker else None
+        self._shares = created.kind == "encoder_cache"
+        capacity = created.cache_size
+        self._worker = Worker(capacity, shares=self._shares) if created.worker else None
+        self._orders = Orders(capacity) if self._shares else None
+        self._allocated: set[str] = set()
+        """What became cached since the last report."""
+        self._reported: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
+        """What was reported, and what had become cached, in the pass that is not over."""
+        self._unfinished = 0
+        """The reports of that pass."""
 
-    def can_be_audited(self, event: Event) -> bool:
+    def can_be_audited(self, event: LogEvent) -> bool:
         """Whether it is a call, and touches little enough for the interpreter."""
         if call_of(event) is None:
             return False
         return projection(self.follower, event).extent <= _LARGEST_AUDIT
 
-    def take(self, event: Event, audit: bool = False) -> Wrong | None:
+    def take(self, event: LogEvent, audit: bool = False) -> Wrong | None:
         """Follow the event. If something is wrong with it, the follower stays as it was before."""
         follower = self.follower
         try:
@@ -195,72 +263,82 @@ class _Followed:
         elif isinstance(event, Reported):
             if answer != set(event.returns):
                 return _answered_wrongly(follower, event, answer)
-            if self._worker is not None:
-                self._worker.order(event.returns)
-        elif isinstance(event, (Created, Ended, WasReset, WorkerStepped)):
+            self._reports(event)
+        elif isinstance(event, (Created, Ended, WasReset, WorkerStepped, PassEnded)):
             wrong = self._other(event)
             if wrong is not None:
                 return wrong
+        if isinstance(event, Allocated) and event.identifier not in follower.manager.cached:
+            self._allocated.add(event.identifier)
         if audit:
             _audit(follower, event, answer)
         else:
             _perform(follower, event, answer)
         return None
 
-    def _other(self, event: Event) -> Wrong | None:
+    def _other(self, event: LogEvent) -> Wrong | None:
         match event:
             case Created():
                 return Wrong("this manager began before", ())
             case Ended():
                 self.ended = True
-            case WasReset() if self._worker is not None:
-                self._worker = _Worker()
+            case WasReset():
+                self._allocated, self._reported = set(), (frozenset(), frozenset())
+                for side in (self._worker, self._orders):
+                    if side is not None:
+                        side.reset()
+            case PassEnded():
+                return self._pass(event)
             case WorkerStepped() if self._worker is None:
                 return Wrong('a worker step, but "new" did not say "worker": true', ())
             case WorkerStepped() if self._worker is not None:
                 return self._worker.step(event)
         return None
 
+    def _reports(self, event: Reported) -> None:
+        """A report is made: what the ledger has cached now is what the step that obeys it makes."""
+        now = frozenset(event.returns), frozenset(self._allocated)
+        self._allocated = set()
+        before = self._reported
+        self._reported = before[0] | now[0], before[1] | now[1]
+        self._unfinished += 1
+        if self._unfinished > _REPORTS_OF_A_PASS:  # nobody says where its passes end
+            self._orders, self._reported = None, (frozenset(), frozenset())
+        if self._worker is not None:
+            self._worker.order(self._order(now))
 
-class _Worker:
-    """What a worker holds, by its own account."""
+    def _order(self, decided: tuple[frozenset[str], frozenset[str]]) -> Order:
+        manager, size_of = self.follower.manager, self.follower.size_of
+        cached = {h: size_of(h) or 0 for h in manager.cached} if self._shares else {}
+        return Order(decided[0], cached, decided[1])
 
-    def __init__(self) -> None:
-        self._holds: set[str] = set()
-        self._orders: deque[frozenset[str]] = deque()
-        """The reports that no step has obeyed yet."""
+    def _pass(self, event: PassEnded) -> Wrong | None:
+        decided, self._reported = self._reported, (frozenset(), frozenset())
+        self._unfinished = 0
+        if self._worker is not None and event.encode is not None:
+            self._worker.told_to_encode(event.encode)
+        if self._orders is None:
+            return None
+        return self._orders.take(event, self._order(decided))
 
-    def order(self, report: Iterable[str]) -> None:
-        self._orders.append(frozenset(report))
-
-    def step(self, event: WorkerStepped) -> Wrong | None:
-        told = self._orders.popleft() if self._orders else frozenset()
-        dropped = frozenset(event.drop)
-        if dropped != told:
-            return Wrong(
-                "the worker did not drop what it was told to",
-                tuple(sorted(told ^ dropped)),
-                expected=names(told),
-                got=names(dropped),
-            )
-        self._holds -= dropped
-        self._holds |= set(event.encode)
-        missing = tuple(sorted(set(event.gather) - self._holds))
-        if missing:
-            return Wrong(
-                "the worker gathers what it does not hold",
-                missing,
-                ("S1",),
-                expected=f"it holds {names(self._holds & set(event.gather))}",
-                got=f"it gathers {names(event.gather)}",
-            )
-        return None
+    def not_judged(self) -> Iterator[str]:
+        """What of this manager's engine the log does not show."""
+        if not self._shares:
+            yield "S1 to S12: of encoder-decoder models only the ledger is judged"
+            return
+        stepped = self._worker is not None and self._worker.steps > 0
+        if not stepped:
+            yield "S1: no step of a worker is in the log"
+        if not stepped and (self._orders is None or not self._orders.judged):
+            yield "S2, S3, S4: no pass says what it orders to encode, and no worker what it does"
+        if self._orders is not None and self._orders.loads_unknown:
+            yield "S2, in part: what a connector loads is not in the log"
 
 
 # --- the reference, and the interpreter's word -------------------------------------------------
 
 
-def _perform(follower: Follower, event: Event, answer: RightAnswer) -> None:
+def _perform(follower: Follower, event: LogEvent, answer: RightAnswer) -> None:
     """Let the reference make the call, which must answer what its attributes said it would."""
     try:
         returned = follower.apply(event)
@@ -271,7 +349,7 @@ def _perform(follower: Follower, event: Event, answer: RightAnswer) -> None:
 
 
 def _interpreted(
-    follower: Follower, event: Event, call: Call
+    follower: Follower, event: LogEvent, call: Call
 ) -> tuple[Interpreter, Step, Projection]:
     """The event on the specification's interpreter, in the reference's state."""
     system, within = specified(follower.kind), projection(follower, event)
@@ -281,7 +359,7 @@ def _interpreted(
     return interpreter, next((s for s in steps if not s.refused_by), steps[0]), within
 
 
-def _audit(follower: Follower, event: Event, answer: RightAnswer) -> None:
+def _audit(follower: Follower, event: LogEvent, answer: RightAnswer) -> None:
     """Perform the event on the reference and on the interpreter.
 
     Raises:

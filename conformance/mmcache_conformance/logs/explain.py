@@ -12,8 +12,9 @@ import msgspec
 
 from mmcache import EncoderDecoderCacheManager
 
+from ..verdicts.model import Decision
 from .follow import Follower, Refusal
-from .format import Created, Event, read_events
+from .format import Created, LogEvent, read_events
 
 __all__ = ["Illegal", "Wrong", "duty_broken", "event_text", "explain", "hashes_of", "names"]
 
@@ -37,6 +38,8 @@ class Illegal(msgspec.Struct, frozen=True, kw_only=True):
     """The state before the event, for people."""
     history: dict[str, tuple[str, ...]]
     """For each hash that the event is about: the last events that concerned it."""
+    decisions: tuple[Decision, ...] = ()
+    """The known wrong decisions that answer all of the log up to here, this event included."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,12 @@ _DUTIES = {
 }
 
 
-def duty_broken(guard: Refusal, event: Event) -> Wrong:
+def duty_broken(guard: Refusal, event: LogEvent) -> Wrong:
     """The caller did not heed a guard of the specification."""
     return Wrong(f"the caller broke a duty: {_DUTIES[guard]}", hashes_of(event))
 
 
-def hashes_of(event: Event) -> tuple[str, ...]:
+def hashes_of(event: LogEvent) -> tuple[str, ...]:
     """The hash that the event names by itself, if any."""
     name: str | None = getattr(event, "identifier", None)
     return () if name is None else (name,)
@@ -81,7 +84,7 @@ def _listed(hashes: Collection[str], if_none: str = "nothing") -> str:
     return shown + (f" and {more} more" if more > 0 else "")
 
 
-def event_text(event: Event) -> str:
+def event_text(event: LogEvent) -> str:
     """The event as people write a call."""
     fields = msgspec.structs.asdict(event)
     returns = fields.pop("returns", None)
@@ -96,7 +99,7 @@ def event_text(event: Event) -> str:
 def explain(
     wrong: Wrong,
     number: int,
-    event: Event,
+    event: LogEvent,
     before: Follower,
     lines: Callable[[], Iterable[bytes]] | None,
     source: str,

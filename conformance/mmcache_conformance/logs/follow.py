@@ -29,9 +29,9 @@ from .format import (
     Allocated,
     Asked,
     Created,
-    Event,
     Freed,
     FreedInput,
+    LogEvent,
     LookedUp,
     Reported,
     WasReset,
@@ -67,7 +67,7 @@ RightAnswer = bool | set[str] | Refusal | None
 _NOTHING: set[str] = set()
 
 
-def call_of(event: Event) -> Call | None:
+def call_of(event: LogEvent) -> Call | None:
     """The call that the event records; None where nothing was called."""
     match event:
         case LookedUp():
@@ -120,7 +120,7 @@ class Follower:
         """By request and position: the hash and size that were hit or allocated there, by the
         log's account, and not released since."""
 
-    def answer(self, event: Event) -> RightAnswer:
+    def answer(self, event: LogEvent) -> RightAnswer:
         """What the specified manager answers; nothing changes.
 
         Raises:
@@ -143,7 +143,7 @@ class Follower:
             return set(manager.freed).difference(manager.cached) if manager.freed else _NOTHING
         return None
 
-    def apply(self, event: Event) -> object:
+    def apply(self, event: LogEvent) -> object:
         """Perform the event, which `answer` did not refuse: what the reference returns.
 
         Raises:

@@ -17,15 +17,16 @@ from mmcache_vectors.manager import Manager
 __all__ = [
     "LOG_FORMAT",
     "LOG_FORMAT_VERSION",
+    "NEEDED_CALLS",
     "Allocated",
     "Asked",
     "Created",
     "Ended",
-    "Event",
     "Freed",
     "FreedInput",
     "Header",
     "LogError",
+    "LogEvent",
     "LookedUp",
     "PassEnded",
     "Reported",
@@ -33,10 +34,21 @@ __all__ = [
     "WorkerStepped",
     "log_schema",
     "read_events",
+    "read_log",
 ]
 
 LOG_FORMAT = "mmcache/log"
 LOG_FORMAT_VERSION = 1
+
+NEEDED_CALLS = (
+    "check_and_update_cache",
+    "can_allocate",
+    "allocate",
+    "free_encoder_input",
+    "free",
+    "get_freed_mm_hashes",
+)
+"""Of a log in which one is not recorded nothing follows. (A manager may have no `reset`.)"""
 
 
 class LogError(ValueError):
@@ -50,6 +62,9 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     format_version: Literal[1] = 1
     producer: str
     """What wrote the log, for people."""
+    records: tuple[str, ...] | None = None
+    """The calls of which every one is in the log. A log that does not say so can be incomplete
+    without anybody seeing it."""
 
 
 class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op", gc=False):
@@ -66,6 +81,8 @@ class Created(_Event, frozen=True, tag="new"):
     cache_size: Count
     worker: bool = False
     """Whether the steps of its worker are in the log."""
+    records: tuple[str, ...] | None = None
+    """The calls that are recorded of this manager, where the header's are not."""
 
 
 class LookedUp(_Event, frozen=True, tag="check_and_update_cache"):
@@ -111,11 +128,21 @@ class WasReset(_Event, frozen=True, tag="reset"):
 
 
 class PassEnded(_Event, frozen=True, tag="pass"):
-    """Optional: a scheduling pass is complete, and its order is on the way to the worker."""
+    """Optional: a scheduling pass is complete, and its order is on the way to the worker.
+
+    What the order says, as far as it is known: the hashes to drop, to encode, and to load.
+    """
+
+    drop: tuple[str, ...] | None = None
+    encode: tuple[str, ...] | None = None
+    load: tuple[str, ...] | None = None
 
 
 class WorkerStepped(_Event, frozen=True, tag="worker_step"):
-    """Optional: what a worker did in one step, in this order; the steps in the order of passes."""
+    """Optional: what a worker did in one step, in this order; the steps in the order of passes.
+
+    What it loads instead of encoding it, it has encoded.
+    """
 
     drop: tuple[str, ...] = ()
     encode: tuple[str, ...] = ()
@@ -126,7 +153,7 @@ class Ended(_Event, frozen=True, tag="end"):
     """Optional: nothing of this manager follows. Without it, a log may be the beginning of one."""
 
 
-Event = (
+LogEvent = (
     Created
     | LookedUp
     | Asked
@@ -141,14 +168,22 @@ Event = (
 )
 
 
-def read_events(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, Event]]:
+def read_events(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, LogEvent]]:
     """Each event with its line number. Raises `LogError`."""
+    return read_log(lines, source)[1]
+
+
+def read_log(lines: Iterable[bytes], source: str) -> tuple[Header, Iterator[tuple[int, LogEvent]]]:
+    """The header, and each event with its line number. Raises `LogError`, now or in between."""
     numbered = enumerate(lines, start=1)
     number, first = next(numbered, (0, b""))
     if number == 0:
         raise LogError(f"{source}: empty; a log begins with its header")
-    _check_header(first, source)
-    decode = msgspec.json.Decoder(Event).decode
+    return _header(first, source), _events(numbered, source)
+
+
+def _events(numbered: Iterable[tuple[int, bytes]], source: str) -> Iterator[tuple[int, LogEvent]]:
+    decode = msgspec.json.Decoder(LogEvent).decode
     for number, line in numbered:
         try:
             yield number, decode(line)
@@ -156,7 +191,7 @@ def read_events(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, Even
             raise LogError(_what_is_wrong(source, number, line, error)) from None
 
 
-def _check_header(line: bytes, source: str) -> None:
+def _header(line: bytes, source: str) -> Header:
     try:
         header: Any = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -169,7 +204,7 @@ def _check_header(line: bytes, source: str) -> None:
             f"{source}: line 1: version {version!r}, but this reads version {LOG_FORMAT_VERSION}"
         )
     try:
-        msgspec.convert(header, Header)
+        return msgspec.convert(header, Header)
     except msgspec.ValidationError as error:
         raise LogError(f"{source}: line 1: {error}") from None
 
@@ -187,4 +222,4 @@ def _what_is_wrong(source: str, number: int, line: bytes, error: Exception) -> s
 
 def log_schema() -> dict[str, Any]:
     """The JSON Schema of one line (draft 2020-12): the header, or an event."""
-    return schema_of((Header, Event), "a line of an mmcache log, version 1")
+    return schema_of((Header, LogEvent), "a line of an mmcache log, version 1")

@@ -15,7 +15,7 @@ from mmcache_spec.oracle import input_name
 
 from ..oracle.systems import specified
 from .follow import Follower
-from .format import Allocated, Asked, Event, Freed, FreedInput, LookedUp, Reported, WasReset
+from .format import Allocated, Asked, Freed, FreedInput, LogEvent, LookedUp, Reported, WasReset
 
 __all__ = ["Projection", "projection", "state_of"]
 
@@ -65,7 +65,7 @@ class Projection:
         return len(self.sizes) + len(self.inputs)
 
 
-def projection(follower: Follower, event: Event) -> Projection:
+def projection(follower: Follower, event: LogEvent) -> Projection:
     """What the event can touch, from the state before it."""
     sizes: dict[str, int] = {}
     inputs: dict[tuple[str, int], tuple[str, int]] = {}

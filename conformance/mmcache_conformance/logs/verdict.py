@@ -34,17 +34,24 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     audited: int
     """The calls that the interpreter ran as well, with the same answer and the same state."""
     illegal: Illegal | None
+    not_judged: tuple[str, ...] = ()
+    """The clauses that the log does not show enough for, each with the reason."""
+    doubt: str | None = None
+    """Why a log in which nothing is illegal cannot be called allowed all the same."""
     error: str | None = None
     """Why the log could not be read to its end; then the rest says nothing."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """2 if it cannot be read, 1 if something is illegal, 3 if nothing was called, else 0."""
+        """2 if it cannot be read, 1 if something is illegal, 3 if nothing follows from it, else 0.
+
+        Nothing follows where nothing was called, or where calls may be missing.
+        """
         if self.error is not None:
             return ExitCode.USAGE
         if self.illegal is not None:
             return ExitCode.FAILED
-        return ExitCode.OK if self.calls else ExitCode.COULD_NOT
+        return ExitCode.OK if self.calls and self.doubt is None else ExitCode.COULD_NOT
 
 
 def unreadable(source: str, error: str) -> Checked:

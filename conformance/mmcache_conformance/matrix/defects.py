@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from mmcache_spec.model.decisions import DECISIONS
 from mmcache_vectors.manager import Vector
 
 from ..verdicts.model import TargetReport
@@ -16,7 +17,8 @@ __all__ = ["Defect", "defects", "has_defect", "unexplained"]
 class Defect(msgspec.Struct, frozen=True):
     """A wrong decision of the specification's list, and where among the rows it was met.
 
-    A row *has* the defect if it fails every vector that applies and that the decision fails.
+    A row *has* the defect if it fails every vector that applies and that the decision fails, and
+    fails them as the decision does.
     """
 
     variant: str
@@ -29,6 +31,8 @@ class Defect(msgspec.Struct, frozen=True):
     """The first row after `last_with` in which it could be looked for and is not."""
     rows: tuple[str, ...]
     """All rows that have it."""
+    reports: tuple[str, ...] = ()
+    """Public reports of it."""
     gaps: bool = False
     """Whether some row between the first and the last could have it, and does not."""
 
@@ -53,6 +57,7 @@ def defects(rows: Sequence[TargetReport], vectors: Sequence[Vector]) -> Iterator
             last_with=rows[last].target,
             first_without=None if free is None else rows[free].target,
             rows=tuple(rows[k].target for k in with_it),
+            reports=DECISIONS[variant].seen_in if variant in DECISIONS else (),
             gaps=any(state[k] is False for k in range(first, last)),
         )
         found.append((first, defect))
@@ -60,14 +65,30 @@ def defects(rows: Sequence[TargetReport], vectors: Sequence[Vector]) -> Iterator
 
 
 def has_defect(row: TargetReport, variant: str, vectors: Sequence[Vector]) -> bool | None:
-    """Whether the row fails every vector that the decision fails; nothing if none applied."""
+    """Whether the row has taken the decision; nothing if no vector about it applied.
+
+    Where the failures were played again, that is known; else it has if it fails every vector that
+    the decision fails.
+    """
     about = {vector.id for vector in vectors if variant in vector.kills}
-    outcomes = [v.outcome for v in row.verdicts if v.id in about and v.outcome != "skip"]
-    return all(o in {"fail", "xfail"} for o in outcomes) if outcomes else None
+    found = [v for v in row.verdicts if v.id in about and v.outcome != "skip"]
+    if not found:
+        return None
+    if any(verdict.broke is not None for verdict in row.verdicts):
+        taken = (d for d in row.decisions if not d.contradicted_by)
+        return any(variant in (d.name, *d.alternatives) for d in taken)
+    return all(v.outcome in {"fail", "xfail"} for v in found)
 
 
 def unexplained(row: TargetReport, vectors: Sequence[Vector]) -> tuple[str, ...]:
-    """The vectors that the row fails although it has none of the decisions that they are about."""
+    """The vectors that the row fails for no decision of the list.
+
+    Of a row whose failures were played again that is known; of any other, those count that it fails
+    although it has none of the decisions that they are about.
+    """
+    if any(verdict.broke is not None for verdict in row.verdicts):
+        errors = [v.id for v in row.verdicts if v.outcome == "error"]
+        return (*row.unexplained, *errors)
     by_id = {vector.id: vector for vector in vectors}
     return tuple(
         verdict.id

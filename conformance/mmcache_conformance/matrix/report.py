@@ -14,6 +14,7 @@ from mmcache_vectors.clauses import clause
 from mmcache_vectors.document import canonical, schema_of
 from mmcache_vectors.manager import Vector
 
+from ..reports.decisions import links_of
 from ..reports.page import document, element
 from ..verdicts.model import TargetReport
 from ..verdicts.tally import Tally, clause_ids, tally
@@ -35,7 +36,8 @@ LEGEND = (
 )
 RULE = (
     "A release has a defect if it fails every vector that applies to it and that the wrong "
-    "decision fails. First and last are of the releases run, not of every commit between them."
+    "decision fails, with the answers that the decision gives. First and last are of the releases "
+    "run, not of every commit between them."
 )
 
 
@@ -74,7 +76,7 @@ def defect_line(defect: Defect) -> str:
 
 
 def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) -> None:
-    """The table, the legend, the defects and what counts as one, and what they do not explain."""
+    """The defects and what counts as one, what they do not explain, the table and its legend."""
     ids = clause_ids(matrix.rows)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
     table.add_column("release", no_wrap=True)
@@ -86,18 +88,19 @@ def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) ->
             continue
         cells = (_cell(tally(row, id)) for id in ids)
         table.add_row(row_name(row), *(Text(c.text, styles[c.style]) for c in cells))
+    console.print(Text(RULE, "dim"))
+    for defect in matrix.defects:
+        known = "".join(f", {report}" for report in defect.reports)
+        head = Text.assemble((", ".join(defect.clauses), "bold"), f" {defect.variant}{known}: ")
+        console.print(head.append(defect_line(defect)), soft_wrap=True)
+    for line in _unexplained_lines(matrix, vectors):
+        console.print(Text(line, "bold red"), soft_wrap=True)
+    console.print()
     console.print(table)
     console.print(Text(LEGEND, "dim"))
     for row in matrix.rows:
         if row.implementation is None:
             console.print(Text(f"{row_name(row)}: not run: {row.reason}"), soft_wrap=True)
-    console.print()
-    console.print(Text(RULE, "dim"))
-    for defect in matrix.defects:
-        head = Text.assemble((", ".join(defect.clauses), "bold"), f" {defect.variant}: ")
-        console.print(head.append(defect_line(defect)), soft_wrap=True)
-    for line in _unexplained_lines(matrix, vectors):
-        console.print(Text(line, "bold red"), soft_wrap=True)
 
 
 def _unexplained_lines(matrix: Matrix, vectors: Sequence[Vector]) -> list[str]:
@@ -140,8 +143,8 @@ def matrix_markdown(matrix: Matrix, vectors: Sequence[Vector]) -> str:
     ]
     for defect in matrix.defects:
         lines.append(
-            f"* **{', '.join(defect.clauses)}** `{defect.variant}` ({defect.says.rstrip('.')}): "
-            f"{defect_line(defect)}."
+            f"* **{', '.join(defect.clauses)}** `{defect.variant}`{_markdown_links(defect)} "
+            f"({defect.says.rstrip('.')}): {defect_line(defect)}."
         )
     if not matrix.defects:
         lines.append("None.")
@@ -156,6 +159,19 @@ def matrix_markdown(matrix: Matrix, vectors: Sequence[Vector]) -> str:
         lines += ["", "## Not run", ""]
         lines += [f"* {row_name(row)}: {row.reason}" for row in left_out]
     return "\n".join(lines) + "\n"
+
+
+def _markdown_links(defect: Defect) -> str:
+    links = links_of(defect.reports)
+    return "".join(f", [{r}]({links[r]})" if r in links else f", {r}" for r in defect.reports)
+
+
+def _html_links(defect: Defect) -> str:
+    links = links_of(defect.reports)
+    shown = [
+        element("a", escape(r), href=links[r]) if r in links else escape(r) for r in defect.reports
+    ]
+    return "".join(f", {link}" for link in shown)
 
 
 def _suite(matrix: Matrix) -> str:
@@ -185,7 +201,8 @@ def matrix_page(matrix: Matrix, vectors: Sequence[Vector]) -> str:
         element(
             "li",
             element("b", escape(", ".join(d.clauses)))
-            + f" {element('code', escape(d.variant))} ({escape(d.says.rstrip('.'))}): "
+            + f" {element('code', escape(d.variant))}{_html_links(d)} "
+            + f"({escape(d.says.rstrip('.'))}): "
             + escape(f"{defect_line(d)}."),
         )
         for d in matrix.defects
@@ -204,11 +221,12 @@ def matrix_page(matrix: Matrix, vectors: Sequence[Vector]) -> str:
     body = [
         element("h1", "Releases against the clauses"),
         element("p", about, class_="soft"),
-        element("div", element("table", "\n".join(lines), class_="matrix"), class_="scroll"),
-        element("p", escape(LEGEND), class_="soft"),
         element("h2", "Defects"),
         element("p", escape(RULE), class_="soft"),
         element("ul", "\n".join(defects)) if defects else element("p", "None."),
+        element("h2", "Releases"),
+        element("div", element("table", "\n".join(lines), class_="matrix"), class_="scroll"),
+        element("p", escape(LEGEND), class_="soft"),
         element("h2", "What the clauses say"),
         element("table", clauses),
     ]
@@ -216,4 +234,4 @@ def matrix_page(matrix: Matrix, vectors: Sequence[Vector]) -> str:
 
 
 def _failing(row: TargetReport, id: str) -> list[str]:
-    return [v.id for v in row.verdicts if id in v.clauses and v.outcome in {"fail", "error"}]
+    return [v.id for v in row.verdicts if id in v.charged and v.outcome in {"fail", "error"}]

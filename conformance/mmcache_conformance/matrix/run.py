@@ -15,9 +15,10 @@ import msgspec
 from mmcache_vectors.manager import Vector
 
 from ..errors import TargetNameError, describe_exception
+from ..oracle.decisions import explained
 from ..suites.load import suite_digest, suite_version
 from ..targets.open import open_manager
-from ..verdicts.model import Suite, TargetReport
+from ..verdicts.model import SuiteSelection, TargetReport
 from ..verdicts.run import run_target
 from .defects import Defect, defects
 
@@ -29,7 +30,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
 
     format: Literal["mmcache/matrix"] = "mmcache/matrix"
     format_version: Literal[1] = 1
-    suite: Suite
+    suite: SuiteSelection
     date: str
     """The day of the run, as 2026-01-31."""
     rows: tuple[TargetReport, ...]
@@ -55,7 +56,7 @@ def run_matrix(
 
 def _report_on(name: str, vectors: Sequence[Vector]) -> TargetReport:
     try:
-        return run_target(open_manager(name), vectors)
+        return explained(run_target(open_manager(name), vectors), vectors)
     except TargetNameError as error:
         reason = str(error)
     except Exception as error:  # one row that breaks down must not cost the others
@@ -65,5 +66,5 @@ def _report_on(name: str, vectors: Sequence[Vector]) -> TargetReport:
 
 def matrix_of(rows: Sequence[TargetReport], vectors: Sequence[Vector], date: str) -> Matrix:
     """The rows, and the defects that they have."""
-    suite = Suite(suite_version(), len(vectors), suite_digest(vectors))
+    suite = SuiteSelection(suite_version(), len(vectors), suite_digest(vectors))
     return Matrix(suite=suite, date=date, rows=tuple(rows), defects=tuple(defects(rows, vectors)))

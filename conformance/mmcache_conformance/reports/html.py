@@ -10,12 +10,21 @@ from mmcache_vectors.engine import EngineVector
 from mmcache_vectors.manager import Vector
 
 from ..suites.load import AnyVector
-from ..verdicts.model import BAD, CallFailure, PassFailure, RunReport, TargetReport, Verdict
+from ..verdicts.model import (
+    BAD,
+    CallFailure,
+    Decision,
+    PassFailure,
+    RunReport,
+    TargetReport,
+    Verdict,
+)
 from ..verdicts.tally import OUTCOMES, RUN_WORDS, Tally, clause_ids, counts_text, tally
+from .decisions import decision_lines, links_of, partial_line, untested_lines
 from .lanes import Row, rows
 from .page import document, element, options
 from .passes import COLUMNS, breach_of, pass_cells, workload_lines
-from .story import difference_lines, parameter_lines
+from .story import broken_lines, difference_lines, parameter_lines
 
 __all__ = ["run_page"]
 
@@ -24,12 +33,14 @@ def run_page(run: RunReport, vectors: Sequence[AnyVector]) -> str:
     """The page. It asks nothing of the network."""
     by_id = {vector.id: vector for vector in vectors}
     started = [report for report in run.targets if report.implementation is not None]
-    parts = [_head(run), *(_target(report) for report in run.targets)]
+    parts = [_head(run)]
+    parts += [_decisions(k, report) for k, report in enumerate(run.targets)]
+    parts += [_target(report) for report in run.targets]
     if started:
         parts += [element("h2", "By clause"), _clauses(started)]
         parts += [element("h2", "Vectors"), _filters(started)]
-        for report in started:
-            parts += [_article(report, verdict, by_id[verdict.id]) for verdict in report.verdicts]
+        for k, report in enumerate(run.targets):
+            parts += [_article(k, report, v, by_id[v.id]) for v in report.verdicts]
         parts.append(element("p", "No vector matches.", class_="soft", id="none"))
     return document("Encoder cache conformance", "\n".join(parts), _SCRIPT)
 
@@ -45,6 +56,60 @@ def _head(run: RunReport) -> str:
     return element("h1", title) + element("p", suite, class_="soft")
 
 
+def _decisions(number: int, report: TargetReport) -> str:
+    """What the target has decided otherwise, before all else; nothing where nothing failed."""
+    lines = list(decision_lines(report))
+    if not lines:
+        return ""
+    taken = [d for d in report.decisions if not d.contradicted_by]
+    partly = [d for d in report.decisions if d.contradicted_by]
+    head = f"{escape(report.target)}: {escape(lines[0].rstrip(':'))}"
+    parts = [element("h2", head, class_="bad")]
+    parts += [_decision(number, decision) for decision in taken]
+    if taken and report.unexplained:
+        left = _links(number, report.unexplained)
+        parts.append(element("p", f"No known decision explains {left}."))
+    parts += [element("p", escape(partial_line(d)) + ".", class_="soft") for d in partly]
+    return "\n".join(parts)
+
+
+def _decision(number: int, decision: Decision) -> str:
+    """One decision: what it is, who reported it, what it should be, and where it shows."""
+    addresses = links_of(decision.reports)
+    reports = [
+        element("a", escape(r), href=addresses[r]) if r in addresses else escape(r)
+        for r in decision.reports
+    ]
+    names = " or ".join((decision.name, *decision.alternatives))
+    known = f" ({', '.join(reports)})" if reports else ""
+    ought = element("a", decision.clause, href=f"#clause-{decision.clause}")
+    lines = (
+        element("h3", element("code", escape(names)) + known),
+        element("p", escape(decision.says[:1].upper() + decision.says[1:]) + "."),
+        element("p", f"How it ought to be: {escape(decision.ought)} ({ought})"),
+        element("p", f"Shown by {_links(number, decision.vectors)}; first seen at "
+                f"{escape(decision.first)}.", class_="soft"),
+    )  # fmt: skip
+    return element("section", "\n".join(lines), class_="decision")
+
+
+_LINKED = 12
+"""So many vectors are linked; the others are below."""
+
+
+def _links(number: int, ids: Sequence[str]) -> str:
+    """The vectors, each a link to its verdict."""
+    links = [element("a", escape(id), href=f"#{_anchor(number, id)}") for id in ids[:_LINKED]]
+    more = len(ids) - _LINKED
+    what = f"{len(ids)} vector{'s' * (len(ids) != 1)}"
+    return f"{what}: {', '.join(links)}" + (f" and {more} more" if more > 0 else "")
+
+
+def _anchor(number: int, id: str) -> str:
+    """The permanent name of a verdict on the page: of the target of this number."""
+    return id if number == 0 else f"{number}-{id}"
+
+
 def _target(report: TargetReport) -> str:
     name = element("b", escape(report.target))
     found = report.implementation
@@ -57,10 +122,12 @@ def _target(report: TargetReport) -> str:
     link = ""
     if found.source is not None and found.source.startswith(("http://", "https://")):
         link = ", " + element("a", "source", href=found.source)
-    return element(
+    line = element(
         "p",
         f"{name} ({escape(about)}{link}): {escape(counts_text(report))}, {report.seconds:.2f} s",
     )
+    more = [element("p", escape(text), class_="warn") for text in untested_lines(report)]
+    return "\n".join((line, *more))
 
 
 def _clauses(reports: Sequence[TargetReport]) -> str:
@@ -70,7 +137,8 @@ def _clauses(reports: Sequence[TargetReport]) -> str:
         known = clause(id)
         cells = "".join(_cell(tally(report, id)) for report in reports)
         says = element("b", escape(known.name)) + "<br>" + escape(known.says)
-        lines.append(element("tr", element("td", id) + cells + element("td", says)))
+        row = element("td", id) + cells + element("td", says)
+        lines.append(element("tr", row, id=f"clause-{id}"))
     return element("div", element("table", "\n".join(lines)), class_="scroll")
 
 
@@ -98,19 +166,16 @@ def _filters(reports: Sequence[TargetReport]) -> str:
     return element("form", "".join(choices), id="filters", class_="filters", data_first=first)
 
 
-def _article(report: TargetReport, verdict: Verdict, vector: AnyVector) -> str:
+def _article(number: int, report: TargetReport, verdict: Verdict, vector: AnyVector) -> str:
+    anchor = _anchor(number, verdict.id)
+    link = element("a", escape(verdict.id), href=f"#{anchor}")
     parts = [
-        element("h3", f"{escape(verdict.id)} {_outcome(verdict)}"),
+        element("h3", f"{link} {_outcome(verdict)}"),
         element("p", f"on {escape(report.target)}", class_="soft"),
         element("p", escape(vector.description)),
     ]
     if verdict.outcome not in {"pass", "skip"}:
-        parts += [
-            element(
-                "p", f"{id} {escape(clause(id).name)}: {escape(clause(id).says)}", class_="soft"
-            )
-            for id in verdict.clauses
-        ]
+        parts += [element("p", escape(t), class_="soft") for t in broken_lines(vector, verdict)]
     if verdict.reason is not None:
         link = "" if verdict.link is None else " " + element("a", "link", href=verdict.link)
         parts.append(element("p", escape(verdict.reason) + link))
@@ -126,10 +191,11 @@ def _article(report: TargetReport, verdict: Verdict, vector: AnyVector) -> str:
     return element(
         "article",
         "\n".join(parts),
+        id=anchor,
         class_=verdict.outcome,
         data_outcome=verdict.outcome,
         data_bad=str(verdict.outcome in BAD).lower(),
-        data_clauses=" ".join(verdict.clauses),
+        data_clauses=" ".join(dict.fromkeys((*verdict.charged, *verdict.clauses))),
         data_target=report.target,
     )
 

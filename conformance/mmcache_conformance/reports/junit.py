@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from ..suites.load import AnyVector
 from ..verdicts.model import RunReport, TargetReport, Verdict
+from .decisions import decision_lines, untested_lines
 from .story import failure_story
 
 __all__ = ["junit_xml"]
@@ -42,6 +43,9 @@ def _suite(report: TargetReport, run: RunReport, by_id: dict[str, AnyVector]) ->
         ("suite.digest", run.suite.digest),
     ):
         ET.SubElement(properties, "property", name=name, value=value)
+    for k, line in enumerate((*decision_lines(report), *untested_lines(report))):
+        name = "decisions" if k == 0 else f"decisions.{k}"
+        ET.SubElement(properties, "property", name=name, value=_clean(line.strip()))
     if not started:
         case = ET.SubElement(suite, "testcase", classname="mmcache", name="start")
         _add(case, "error", "could not be started", report.reason or "")
@@ -55,7 +59,9 @@ def _case(verdict: Verdict, vector: AnyVector) -> ET.Element:
     case = ET.Element("testcase", classname=classname, name=verdict.id)
     if verdict.outcome == "fail" and verdict.failure is not None:
         first = vector.description.partition("\n")[0]
-        _add(case, "failure", first, failure_story(vector, verdict.failure))
+        if verdict.decision is not None:
+            first = f"as {verdict.decision} does: {first}"
+        _add(case, "failure", first, failure_story(vector, verdict.failure, verdict))
     elif verdict.outcome == "xpass":
         _add(case, "failure", "passes, although it is expected to fail", verdict.reason or "")
     elif verdict.outcome == "error":

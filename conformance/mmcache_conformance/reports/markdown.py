@@ -10,6 +10,7 @@ from mmcache_vectors.clauses import clause
 from ..suites.load import AnyVector
 from ..verdicts.model import BAD, RunReport, TargetReport
 from ..verdicts.tally import RUN_WORDS, clause_ids, counts_text, tally
+from .decisions import decision_lines, untested_lines
 from .story import verdict_story
 
 __all__ = ["run_markdown"]
@@ -25,7 +26,10 @@ def run_markdown(run: RunReport, vectors: Sequence[AnyVector]) -> str:
         "",
     ]
     for report in run.targets:
+        lines += _decisions(report)
+    for report in run.targets:
         lines.append(f"* `{_code(report.target)}`: {_counts(report)}")
+        lines += [f"  * {_text(said)}" for said in untested_lines(report)]
     started = [report for report in run.targets if report.implementation is not None]
     if started:
         lines += ["", *_table(started)]
@@ -33,6 +37,16 @@ def run_markdown(run: RunReport, vectors: Sequence[AnyVector]) -> str:
     for report in started:
         lines += _stories(report, by_id)
     return "\n".join(lines) + "\n"
+
+
+def _decisions(report: TargetReport) -> list[str]:
+    """What the target has decided otherwise; before the numbers."""
+    found = list(decision_lines(report))
+    if not found:
+        return []
+    lines = [f"**`{_code(report.target)}`: {_text(found[0])}**", ""]
+    lines += [f"* {_text(line)}" for line in found[1:]]
+    return [*lines, ""] if found[1:] else lines
 
 
 def _verdict(run: RunReport) -> str:

@@ -65,6 +65,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0; padding: 
 .soft { color: var(--soft); font-size: .9rem; overflow-wrap: anywhere; }
 .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); }
 .scroll { overflow-x: auto; }
+.decision { border-left: .3rem solid var(--bad); padding: .1rem 0 .1rem .8rem; margin: .6rem 0; }
 table { border-collapse: collapse; font-size: .9rem; overflow-wrap: normal; }
 th, td { text-align: left; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }

@@ -17,12 +17,13 @@ from mmcache_vectors.manager import (
     Vector,
 )
 
-from ..suites.load import AnyVector
+from ..suites.load import AnyVector, defended
 from ..targets.protocol import call_name
 from ..verdicts.model import CallFailure, Failure, PassFailure, Value, Verdict
 from .passes import breach_lines, workload_lines
 
 __all__ = [
+    "broken_lines",
     "call_text",
     "clause_lines",
     "difference_lines",
@@ -39,6 +40,8 @@ def vector_story(vector: AnyVector) -> str:
     """Everything that the vector says, in reading order."""
     lines = [vector.id, *_indented(vector.description.splitlines()), ""]
     lines += clause_lines(vector)
+    if vector.id in defended():
+        lines.append(f"defends {', '.join(defended()[vector.id])}")
     if isinstance(vector, EngineVector):
         lines += _about(vector, f"engine, variant {vector.variant}", ())
         lines += ["", *workload_lines(vector), "", *_expectations(vector)]
@@ -74,13 +77,13 @@ def _expectations(vector: EngineVector) -> list[str]:
 def verdict_story(vector: AnyVector, verdict: Verdict) -> str:
     """Why the verdict is what it is: the failure, or the reason."""
     if verdict.failure is not None:
-        return failure_story(vector, verdict.failure)
+        return failure_story(vector, verdict.failure, verdict)
     return f"{verdict.reason}\n"
 
 
-def failure_story(vector: AnyVector, failure: Failure) -> str:
+def failure_story(vector: AnyVector, failure: Failure, verdict: Verdict | None = None) -> str:
     """What the vector is about, what led to the failing step or pass, and what is wrong there."""
-    lines = [*vector.description.splitlines(), *clause_lines(vector)]
+    lines = [*vector.description.splitlines(), *broken_lines(vector, verdict)]
     if isinstance(failure, PassFailure):
         assert isinstance(vector, EngineVector)
         lines += [*workload_lines(vector), *breach_lines(failure)]
@@ -97,7 +100,21 @@ def _calls_to_failure(vector: Vector, failure: CallFailure) -> list[str]:
         lines.append(_step_line(k, step, vector.parameters))
     call = call_text(failure.call, vector.parameters)
     lines.append(f"step {failure.step + 1} of {len(vector.steps)}: {call}")
+    if failure.stretched is not None:
+        lines.append(f"only when it is stretched: {failure.stretched}")
     return [*lines, *_indented(difference_lines(failure), by=5)]
+
+
+def broken_lines(vector: AnyVector, verdict: Verdict | None) -> list[str]:
+    """The clauses that the failure broke, and the decision; unasked, those of the vector."""
+    if verdict is None or verdict.broke is None:
+        return clause_lines(vector)
+    lines = [f"breaks {c.id} {c.name}: {c.says}" for c in map(clause, verdict.broke)]
+    if not verdict.broke:
+        lines = ["breaks no clause by itself: it only differs from the specified answer"]
+    if verdict.decision is not None:
+        lines.append(f"as {verdict.decision} does")
+    return lines
 
 
 def clause_lines(vector: AnyVector) -> list[str]:

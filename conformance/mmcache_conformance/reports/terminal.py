@@ -14,6 +14,7 @@ from mmcache_vectors.clauses import CLAUSES, clause
 from ..suites.load import AnyVector
 from ..verdicts.model import BAD, Outcome, TargetReport, Verdict
 from ..verdicts.tally import OUTCOMES, Tally, clause_ids, tally
+from .decisions import decision_lines, untested_lines
 from .story import verdict_story
 
 __all__ = ["print_run"]
@@ -33,6 +34,8 @@ def print_run(
         return
     by_id = {vector.id: vector for vector in vectors}
     for report in reports:
+        _print_decisions(report, console)
+    for report in reports:
         for verdict in report.verdicts:
             if verdict.outcome in BAD:
                 _print_failure(report, verdict, by_id[verdict.id], console)
@@ -41,6 +44,8 @@ def print_run(
     for first in range(0, len(started), across):
         console.print(_table(started[first : first + across]))
     for report in started:
+        for line in untested_lines(report):
+            _print_plain(f"{report.target}: {line}", console)
         _print_expected(report, console)
         _print_skips(report, console)
         _print_unreached(report, console)
@@ -50,13 +55,23 @@ def print_run(
             _print_plain(f"  {report.reason}", console)
 
 
+def _print_decisions(report: TargetReport, console: Console) -> None:
+    """What explains the failures, before the first of them."""
+    lines = list(decision_lines(report))
+    if lines:
+        console.print(Text.assemble((report.target, "bold"), ": ", lines[0]), soft_wrap=True)
+        for line in lines[1:]:
+            _print_plain(line, console)
+        console.print()
+
+
 def _line(report: TargetReport) -> Text:
     """The numbers of verdicts, and which clauses the failures are about."""
     line = Text.assemble((f"{report.target:12}", "bold"), "  ")
     if report.implementation is None:
         return line.append(f"could not be started: {report.reason}")
     total = report.count()
-    failing = {c for v in report.verdicts if v.outcome in BAD for c in v.clauses}
+    failing = {c for v in report.verdicts if v.outcome in BAD for c in v.charged}
     parts = [
         Text(f"{total[outcome]} {word}", style=_STYLES[outcome])
         for outcome, word in OUTCOMES.items()
@@ -67,6 +82,11 @@ def _line(report: TargetReport) -> Text:
         line.append("  nothing was checked")
     if failing:
         line.append(f"  ({', '.join(c for c in CLAUSES if c in failing)})")
+    taken = [d.name for d in report.decisions if not d.contradicted_by]
+    if taken:
+        line.append(f"  decisions: {', '.join(taken)}")
+    for said in untested_lines(report):
+        line.append(f"  {said}")
     return line
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -23,6 +24,7 @@ __all__ = [
     "MANAGERS",
     "AnyVector",
     "VectorFormat",
+    "defended",
     "load_all",
     "load_suite",
     "suite_digest",
@@ -115,6 +117,17 @@ def _format_of(content: bytes) -> VectorFormat[Any] | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     return next((cast(VectorFormat[Any], f) for f in _FORMATS if f.name == said), None)
+
+
+@cache
+def defended() -> Mapping[str, tuple[str, ...]]:
+    """For each vector of the package, by its id: the clauses that it has been seen to defend."""
+    content = (files("mmcache_vectors") / "manifest.json").read_bytes()
+    return msgspec.json.decode(content, type=_Manifest).defends
+
+
+class _Manifest(msgspec.Struct):
+    defends: dict[str, tuple[str, ...]] = {}
 
 
 def suite_version() -> str:

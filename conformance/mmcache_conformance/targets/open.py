@@ -1,6 +1,7 @@
 """From the text that names managers to the target.
 
-`reference` · `module:Class[,module:Class]` · `vllm` · `vllm:PATH` · `vllm:VERSION` · `cmd:COMMAND`
+`reference` · `module:Class[,module:Class]` · `vllm` · `vllm:PATH` · `vllm:VERSION` · `cmd:COMMAND`;
+behind the three of vLLM, `:Class[,Class]` names other classes of the file.
 """
 
 from __future__ import annotations
@@ -8,17 +9,23 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from types import FunctionType
 
 from ..errors import TargetError, TargetNameError, UnknownTargetError, describe_exception
 from .protocol import ALLOCATE_AGAIN, ManagerTarget
 from .python import ManagerClasses, PythonTarget
 
-__all__ = ["MANAGER_FORMS", "REFERENCE", "open_manager"]
+__all__ = ["CONFIGURATION", "MANAGER_FORMS", "REFERENCE", "open_manager"]
 
 REFERENCE = "reference"
 REFERENCE_CLASSES = "mmcache:EncoderCacheManager,mmcache:EncoderDecoderCacheManager"
 
-MANAGER_FORMS = "reference, module:Class, vllm, vllm:PATH, vllm:VERSION or cmd:COMMAND"
+MANAGER_FORMS = (
+    "reference, module:Class, vllm, vllm:PATH, vllm:VERSION, either with :Class, or cmd:COMMAND"
+)
+
+CONFIGURATION = "MMCACHE_VLLM_CONFIG"
+"""The environment variable that says the same as `--vllm-config`."""
 
 
 def open_manager(
@@ -26,29 +33,62 @@ def open_manager(
     *,
     timeout: float | None = None,
     trace: Callable[[str, bytes], None] | None = None,
+    configuration: str | None = None,
 ) -> ManagerTarget:
-    """The target, not yet started. Raises `TargetNameError`.
+    """The target, not yet started.
 
-    For a command, `timeout` is what it has for one vector, in seconds, and `trace` gets every line
-    that goes to it (`>`) or comes from it (`<`).
+    Args:
+        name: As on the command line.
+        timeout: What a command has for one vector, in seconds.
+        trace: Gets every line that goes to a command (`>`) or comes from it (`<`).
+        configuration: `module:NAME` of the `vllm_config` that a Python class is made with, or of
+            a function that makes it; without it, what `MMCACHE_VLLM_CONFIG` says, or None.
+
+    Raises:
+        TargetNameError: A text names nothing.
     """
     if name == REFERENCE:
         return PythonTarget(name, lambda: _import_classes(REFERENCE_CLASSES))
+    config = _configuration(configuration or os.environ.get(CONFIGURATION) or None)
     scheme, colon, rest = name.partition(":")
     if scheme == "vllm" and (rest or not colon):
-        return PythonTarget(name, lambda: _vllm_classes(rest or None))
+        return PythonTarget(name, lambda: _vllm_classes(rest or None), config)
     if scheme == "cmd" and colon:
         from .command import DEFAULT_TIMEOUT, CommandTarget
 
         return CommandTarget(name, rest, timeout=timeout or DEFAULT_TIMEOUT, trace=trace)
     _class_names(name)
-    return PythonTarget(name, lambda: _import_from_here(name))
+    return PythonTarget(name, lambda: _import_from_here(name), config)
 
 
 def _vllm_classes(where: str | None) -> ManagerClasses:
-    from .vllm.source import find_source, load_classes
+    from .vllm.source import find_source, load_classes, split_classes
 
-    return load_classes(find_source(where))
+    if where is None:
+        return load_classes(find_source(None), target="vllm")
+    path, named = split_classes(where)
+    return load_classes(find_source(path or None), named, f"vllm:{path}")
+
+
+def _configuration(text: str | None) -> Callable[[], object]:
+    """What makes the `vllm_config` that the text names. Raises `TargetNameError`."""
+    if text is None:
+        return lambda: None
+    module_name, _, attribute = text.partition(":")
+    if not all(w.isidentifier() for w in [*module_name.split("."), *attribute.split(".")]):
+        raise TargetNameError(f"{text!r} does not name a configuration: module:NAME")
+
+    def make() -> object:
+        _look_here()
+        found = _imported(module_name, attribute)
+        try:
+            return found() if isinstance(found, type | FunctionType) else found
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise TargetError(f"{text}() failed: {describe_exception(error)}") from None
+
+    return make
 
 
 def _class_names(name: str) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
@@ -69,10 +109,14 @@ def _class_names(name: str) -> tuple[tuple[str, str] | None, tuple[str, str] | N
     return names[0], names[1] if len(names) == 2 else None
 
 
-def _import_from_here(name: str) -> ManagerClasses:
-    """As `python -m` would: the working directory comes first."""
+def _look_here() -> None:
+    """As `python -m` does: the working directory comes first."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
+
+
+def _import_from_here(name: str) -> ManagerClasses:
+    _look_here()
     return _import_classes(name)
 
 
@@ -90,9 +134,16 @@ def _import_classes(name: str) -> ManagerClasses:
 def _import(names: tuple[str, str] | None) -> type | None:
     if names is None:
         return None
+    module_name, class_name = names
+    found = _imported(module_name, class_name)
+    if not isinstance(found, type):
+        raise TargetError(f"{module_name}:{class_name} is not a class")
+    return found
+
+
+def _imported(module_name: str, class_name: str) -> object:
     import importlib
 
-    module_name, class_name = names
     try:
         found: object = importlib.import_module(module_name)
         for name in class_name.split("."):
@@ -101,6 +152,4 @@ def _import(names: tuple[str, str] | None) -> type | None:
         raise
     except BaseException as error:
         raise TargetError(f"{module_name}:{class_name}: {describe_exception(error)}") from None
-    if not isinstance(found, type):
-        raise TargetError(f"{module_name}:{class_name} is not a class")
     return found

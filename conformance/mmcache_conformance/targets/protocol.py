@@ -6,7 +6,8 @@ one *answer* a call. It never learns what is expected of it.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -17,11 +18,13 @@ from ..implementation import Implementation
 __all__ = [
     "ALLOCATE_AGAIN",
     "CALLS",
+    "CAPABILITIES",
     "MANAGERS",
     "OBSERVABLES",
     "Answer",
     "Case",
     "ManagerTarget",
+    "TogetherTarget",
     "call_name",
     "case_of",
     "missing_capability",
@@ -47,6 +50,13 @@ OBSERVABLES = Observed.__struct_fields__
 
 ALLOCATE_AGAIN = "allocate_again"
 """`allocate` of a resident hash takes a reference and charges nothing."""
+
+CAPABILITIES: dict[Manager, tuple[str, ...]] = {
+    "encoder_cache": (*CALLS, *OBSERVABLES, ALLOCATE_AGAIN),
+    "encoder_decoder": (*CALLS, "num_free_slots"),
+}
+"""All that a manager of each kind can be asked to have. A name of somebody's own begins with `x-`;
+any other is a misspelling, which would make a target lose vectors in silence."""
 
 
 # --- what goes to a target, and what comes back ------------------------------------------------
@@ -94,6 +104,18 @@ class ManagerTarget(Protocol):
 
         Raises `AdapterError` if what came last shows that the last answers cannot be trusted.
         """
+
+
+@runtime_checkable
+class TogetherTarget(Protocol):
+    """A target in which several managers can be alive at a time."""
+
+    @property
+    def runs_together(self) -> bool:
+        """Whether this one can, as it said when it was started."""
+
+    def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
+        """Make one manager a case; then the first call of each, the second of each, and so on."""
 
 
 def case_of(vector: Vector) -> Case:

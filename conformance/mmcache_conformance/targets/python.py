@@ -7,16 +7,23 @@ second class were added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from operator import methodcaller
 from typing import Any
 
 from mmcache_vectors.manager import (
+    Allocate,
     Call,
     CanAllocate,
+    CheckAndUpdateCache,
     Free,
+    FreeEncoderInput,
     GetFreedMmHashes,
+    Item,
     Manager,
     Observed,
     Parameters,
@@ -26,6 +33,15 @@ from mmcache_vectors.manager import (
 
 from ..errors import TargetError, describe_exception
 from ..implementation import Implementation, Kind
+from .api import (
+    CANNOT,
+    charges_elsewhere,
+    driven,
+    lacks_of,
+    other_answer,
+    other_signature,
+    without,
+)
 from .observe import READERS, Reader, exposes
 from .protocol import CALLS, MANAGERS, Answer, Case, call_name
 
@@ -46,26 +62,47 @@ class ManagerClasses:
     version: str | None = None
     adds: frozenset[str] = frozenset()
     lacks: frozenset[str] = frozenset()
+    untested: tuple[str, ...] = ()
+    """The manager classes beside them, each as a target."""
+
+
+Configuration = Callable[[], object]
+"""Makes the `vllm_config` that a class is given."""
 
 
 class PythonTarget:
-    """Runs cases in this process, each on a new instance. `load` may raise `TargetError`."""
+    """Runs cases in this process, each on a new instance.
 
-    def __init__(self, name: str, load: Callable[[], ManagerClasses]) -> None:
+    `load` may raise `TargetError`, as may `configuration`, without which the `vllm_config` is None.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        load: Callable[[], ManagerClasses],
+        configuration: Configuration = lambda: None,
+    ) -> None:
         self.name = name
         self._load = load
+        self._configuration = configuration
+        self._config: object = None
         self._classes: dict[Manager, type] = {}
         self._observed: dict[Manager, tuple[str, ...]] = {}
 
     def start(self) -> Implementation:
         found = self._load()
+        self._config = self._configuration()
         capabilities: dict[Kind, tuple[str, ...]] = {}
+        undriven: dict[Kind, str] = {}
         for manager in MANAGERS:
             cls = getattr(found, manager)
             if cls is None:
                 continue
-            probe = _new(cls, cache_size=1)
-            calls = [op for op in CALLS if callable(getattr(cls, op, None))]
+            probe = self._probe(cls)
+            calls, why = _offered(cls, probe)
+            if why is not None:
+                undriven[manager] = why
+            probe = self._probe(cls)
             observed = [
                 name
                 for name, read in READERS[manager].items()
@@ -75,33 +112,92 @@ class PythonTarget:
             self._classes[manager] = cls
             self._observed[manager] = tuple(observed)
             capabilities[manager] = (*calls, *observed, *sorted(added))
-        return Implementation(found.name, found.version, "python", capabilities)
+        about = Implementation(
+            found.name, found.version, "python", capabilities, untested=found.untested
+        )
+        return driven(without(about, undriven))
+
+    runs_together = True
 
     def run(self, case: Case) -> tuple[Answer, ...]:
-        requests = {r.request_id: _FakeRequest(r) for r in case.parameters.requests}
-        readers = [(name, READERS[case.manager][name]) for name in self._observed[case.manager]]
-        answers: list[Answer] = []
-        try:
-            manager = self._classes[case.manager](cache_size=case.parameters.cache_size)
-            for call in case.calls:
-                returns = plain_answer(_make(manager, call, requests))
-                state = {name: read(manager, requests) for name, read in readers}
-                answers.append(Answer(returns, Observed(**state)))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # SystemExit and pytest's outcomes are answers too
-            answers.append(Answer(error=describe_exception(error)))
-        return tuple(answers)
+        (answers,) = self.run_together((case,))
+        return answers
+
+    def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
+        players = [self._player(case) for case in cases]
+        for k in range(max((len(case.calls) for case in cases), default=0)):
+            for player in players:
+                player.make(k)
+        return tuple(tuple(player.answers) for player in players)
 
     def open(self, kind: Manager, parameters: Parameters) -> LiveManager:
         """A new manager, for whoever makes the calls one by one. Raises what its class raises."""
-        manager = self._classes[kind](cache_size=parameters.cache_size)
+        manager = self._made(kind, parameters.cache_size)
         readers = {name: READERS[kind][name] for name in self._observed[kind]}
         requests = {r.request_id: _FakeRequest(r) for r in parameters.requests}
         return LiveManager(manager, requests, readers)
 
     def stop(self) -> None:
         self._classes = {}
+
+    def _player(self, case: Case) -> _Player:
+        kind = case.manager
+        make = partial(self._made, kind, case.parameters.cache_size)
+        return _Player(make, self._observed[kind], case)
+
+    def _made(self, kind: Manager, cache_size: int) -> object:
+        return _new(self._classes[kind], cache_size, self._config)
+
+    def _probe(self, cls: type) -> object:
+        """A first instance. Raises `TargetError`."""
+        try:
+            return _new(cls, _TOUCHED.cache_size, self._config)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            how = f"{cls.__qualname__}(cache_size={_TOUCHED.cache_size})"
+            hint = ""
+            if callable(getattr(cls, "create_manager", None)):
+                given = "None" if self._config is None else "as given"
+                how = f"{cls.__qualname__}.create_manager(cache_size={_TOUCHED.cache_size}, "
+                how += f"vllm_config={given})"
+            if self._config is None and _takes_a_configuration(cls):
+                hint = "; give it a configuration: --vllm-config module:NAME"
+            raise TargetError(f"{how} failed: {describe_exception(error)}{hint}") from None
+
+
+class _Player:
+    """One case on a manager of its own, call by call, up to the first that fails."""
+
+    def __init__(self, new: Callable[[], object], observed: Sequence[str], case: Case) -> None:
+        self._case = case
+        self._requests = {r.request_id: _FakeRequest(r) for r in case.parameters.requests}
+        self._readers = [(name, READERS[case.manager][name]) for name in observed]
+        self._manager: Any = None
+        self._failed = False
+        self.answers: list[Answer] = []
+        with self._one_answer():
+            self._manager = new()
+
+    def make(self, k: int) -> None:
+        """The call with this index, if there is one and none has failed before."""
+        if self._failed or k >= len(self._case.calls):
+            return
+        with self._one_answer():
+            returns = plain_answer(_make(self._manager, self._case.calls[k], self._requests))
+            state = {name: read(self._manager, self._requests) for name, read in self._readers}
+            self.answers.append(Answer(returns, Observed(**state)))
+
+    @contextmanager
+    def _one_answer(self) -> Iterator[None]:
+        """Whatever is raised is the last answer."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit and pytest's outcomes are answers too
+            self._failed = True
+            self.answers.append(Answer(error=_misfit(error) or describe_exception(error)))
 
 
 class LiveManager:
@@ -158,15 +254,88 @@ class _FakeRequest:
         return self._sizes[input_id]
 
 
-def _new(cls: type, *, cache_size: int) -> object:
-    try:
-        return cls(cache_size=cache_size)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise TargetError(
-            f"{cls.__qualname__}(cache_size={cache_size}) failed: {describe_exception(error)}"
-        ) from None
+def _new(cls: type, cache_size: int, config: object) -> object:
+    """An instance, made as vLLM makes it: since 0.28.0 by `create_manager`, before by the class."""
+    create = getattr(cls, "create_manager", None)
+    if callable(create):
+        return create(cache_size=cache_size, vllm_config=config)
+    if _takes_a_configuration(cls):
+        return cls(cache_size=cache_size, vllm_config=config)
+    return cls(cache_size=cache_size)
+
+
+def _takes_a_configuration(cls: type) -> bool:
+    """Whether a `vllm_config` is given to it."""
+    if callable(getattr(cls, "create_manager", None)):
+        return True
+    with suppress(TypeError, ValueError):
+        return "vllm_config" in inspect.signature(cls).parameters
+    return False
+
+
+# --- before the first vector -------------------------------------------------------------------
+
+_TOUCHED = Parameters(2, (Request("r1", (Item("A", 1), Item("B", 1))),))
+_TOUCH: tuple[Call, ...] = (
+    GetFreedMmHashes(),
+    CheckAndUpdateCache("r1", 0),
+    CanAllocate("r1", 0, 2, 0),
+    Allocate("r1", 0),
+    CheckAndUpdateCache("r1", 0),
+    FreeEncoderInput("r1", 0),
+    Free("r1"),
+    GetFreedMmHashes(),
+    Reset(),
+)
+"""Each call once or twice, as any manager must take it."""
+
+
+def _offered(cls: type, probe: object) -> tuple[list[str], str | None]:
+    """The calls that the class has, and why it cannot be driven, if so.
+
+    A call that is declared and not implemented is one that it does not have. Whatever else goes
+    wrong is for the vectors to find.
+    """
+    calls = [op for op in CALLS if callable(getattr(cls, op, None))]
+    why = lacks_of(cls, calls) or other_signature(probe, calls)
+    if why is not None:
+        return calls, why
+    requests = {r.request_id: _FakeRequest(r) for r in _TOUCHED.requests}
+    free: list[object] = []
+    for call in _TOUCH:
+        name = call_name(call)
+        if name not in calls:
+            continue
+        try:
+            answer = _make(probe, call, requests)
+        except KeyboardInterrupt:
+            raise
+        except NotImplementedError:
+            calls.remove(name)
+        except BaseException as error:
+            return calls, _misfit(error)
+        else:
+            if (why := other_answer(name, answer)) is not None:
+                return calls, why
+        with suppress(Exception):
+            free.append(probe.num_free_slots)  # type: ignore[attr-defined]
+    return calls, lacks_of(cls, calls) or charges_elsewhere(free, _TOUCHED.cache_size)
+
+
+def _misfit(error: BaseException) -> str | None:
+    """Why the call could not be made as the protocol has it; None if it failed by itself."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, _FakeRequest | _FakeFeature):
+        what = "a request" if isinstance(error.obj, _FakeRequest) else "an item of a request"
+        return (
+            f"{CANNOT}it reads `{error.name}` of {what}, which is given request_id, mm_features, "
+            f"num_encoder_inputs and get_num_encoder_embeds(input_id), and their older names"
+        )
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code is not _make.__code__:
+        frames = frames.tb_next
+    if isinstance(error, TypeError) and frames is not None and frames.tb_next is None:
+        return f"{CANNOT}{describe_exception(error)}"  # it never came to the method
+    return None
 
 
 def _make(manager: Any, call: Call, requests: Mapping[str, _FakeRequest]) -> object:

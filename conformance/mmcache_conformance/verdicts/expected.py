@@ -17,7 +17,7 @@ import msgspec
 
 from mmcache_vectors.document import DocumentError, convert, read, schema_of
 
-from ..suites.load import AnyVector
+from ..suites.load import AnyVector, defended
 from .model import Outcome, TargetReport, Verdict
 
 __all__ = [
@@ -42,14 +42,18 @@ class ExpectedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     vector: Text | None = None
     """The id of a vector, which fails."""
     clause: Text | None = None
-    """The id of a clause: of its vectors at least one fails, and all that fail are expected to."""
+    """The id of a clause: at least one vector breaks it, and all that break it are expected to."""
     outcome: Literal["fail", "error"] = "fail"
     """`error` for an engine that takes its process down, or never answers."""
     reason: Text
     link: Annotated[str, msgspec.Meta(pattern="^https?://")]
 
     def covers(self, verdict: Verdict) -> bool:
-        return self.vector == verdict.id or self.clause in verdict.clauses
+        """Whether it is about the vector: it names it, or the clause that its failure broke.
+
+        Of a vector that did not fail, a clause is meant if the vector defends it.
+        """
+        return self.vector == verdict.id or self.clause in verdict.charged
 
     def text(self) -> str:
         return f"vector {self.vector}" if self.vector is not None else f"clause {self.clause}"
@@ -85,7 +89,7 @@ def _parse(path: Path, content: bytes) -> Any:
 def _check(path: Path, found: ExpectedFailures, suite: Sequence[AnyVector]) -> None:
     known: Mapping[str, set[str]] = {
         "vector": {v.id for v in suite},
-        "clause": {clause for v in suite for clause in v.clauses},
+        "clause": {c for v in suite for c in (*v.clauses, *defended().get(v.id, ()))},
     }
     seen: set[str] = set()
     for k, entry in enumerate(found.expected):

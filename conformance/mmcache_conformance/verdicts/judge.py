@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from mmcache_vectors.manager import Expect, Observed, Step
 
@@ -49,8 +49,26 @@ def observed_differences(expected: Observed, shown: Observed) -> tuple[Differenc
     return tuple(
         Difference(name, wanted, got)
         for name, wanted, got in pairs
-        if wanted is not None and got is not None and wanted != got
+        if wanted is not None and got is not None and not _same(name, wanted, got)
     )
+
+
+def _same(name: str, wanted: object, got: object) -> bool:
+    """Whether two states are one: only `freeable` has an order.
+
+    Who references a hash and what a request holds are sets, however they are listed; and a request
+    that holds nothing may be listed or left out.
+    """
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        return _sets(name, wanted) == _sets(name, got)
+    return wanted == got
+
+
+def _sets(
+    name: str, listed: Mapping[str, Collection[int | str]]
+) -> dict[str, frozenset[int | str]]:
+    sets = {key: frozenset(values) for key, values in listed.items()}
+    return {key: s for key, s in sets.items() if s} if name == "held" else sets
 
 
 def _returns_as_expected(expected: bool | tuple[str, ...] | None, got: Value) -> bool:

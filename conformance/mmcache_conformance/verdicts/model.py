@@ -19,12 +19,13 @@ __all__ = [
     "BAD",
     "Breach",
     "CallFailure",
+    "Decision",
     "Difference",
     "Failure",
     "Outcome",
     "PassFailure",
     "RunReport",
-    "Suite",
+    "SuiteSelection",
     "TargetReport",
     "Value",
     "Verdict",
@@ -55,6 +56,9 @@ class CallFailure(msgspec.Struct, frozen=True, tag_field="of", tag="call"):
     call: Call
     differences: tuple[Difference, ...]
     reproduce: str
+    stretched: str | None = None
+    """The larger world in which it fails, where it passes in its own; the differences are told in
+    the names and numbers of the vector."""
 
 
 class PassFailure(msgspec.Struct, frozen=True, tag_field="of", tag="pass"):
@@ -80,6 +84,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     outcome: Outcome
     clauses: tuple[str, ...]
+    """Those that the vector defends."""
     variant: str
     kind: Kind
     """What the vector tests."""
@@ -95,22 +100,62 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     reached: bool | None = None
     """Whether the engine came to the situation that the vector is about; None if it has none.
     A pass without it says little, and is no failure: what is scheduled when is the engine's."""
+    broke: tuple[str, ...] | None = None
+    """The clauses that the failing step or passes broke; empty where it is no clause, but only the
+    equality with the specification. None where that was not asked."""
+    decision: str | None = None
+    """The known wrong decision, or several together, whose manager does exactly the same."""
+
+    @property
+    def charged(self) -> tuple[str, ...]:
+        """The clauses that a failure counts against: what it broke, if that was asked."""
+        return self.clauses if self.broke is None else self.broke
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """A wrong decision that a target has taken: it does what whoever takes it would do."""
+
+    name: str
+    says: str
+    reports: tuple[str, ...]
+    """Public reports of it."""
+    clause: str
+    ought: str
+    """How it ought to be: what the clause says."""
+    vectors: tuple[str, ...]
+    """Those whose failures it explains."""
+    first: str
+    """Where it was seen first."""
+    alternatives: tuple[str, ...] = ()
+    """Decisions that explain the same failures, and cannot be told from it by these vectors."""
+    contradicted_by: tuple[str, ...] = ()
+    """Vectors that whoever takes the decision fails, and the target passes. If there are any, the
+    target has not taken it, though it does the same in `vectors`."""
 
 
 class TargetReport(msgspec.Struct, frozen=True):
-    """All verdicts on one target. Without an `implementation` it could not be started."""
+    """All verdicts on one target.
+
+    Without an `implementation` it could not be started; the `reason` says why. A `reason` beside
+    an implementation says what was demanded of the target and not given.
+    """
 
     target: str
     implementation: Implementation | None
     reason: str | None
     seconds: float
     verdicts: tuple[Verdict, ...]
+    decisions: tuple[Decision, ...] = ()
+    """What explains the failures, as far as known decisions do; those that explain them only in
+    part come last."""
+    unexplained: tuple[str, ...] = ()
+    """The vectors whose failures no known decision explains."""
 
     def count(self) -> Counter[Outcome]:
         return Counter(verdict.outcome for verdict in self.verdicts)
 
 
-class Suite(msgspec.Struct, frozen=True):
+class SuiteSelection(msgspec.Struct, frozen=True):
     """Which vectors were run: of which version of the suite, and how many after selection."""
 
     version: str
@@ -124,7 +169,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
 
     format: Literal["mmcache/run"] = "mmcache/run"
     format_version: Literal[3] = 3
-    suite: Suite
+    suite: SuiteSelection
     exit_code: ExitCode
     targets: tuple[TargetReport, ...]
 

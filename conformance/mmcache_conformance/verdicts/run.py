@@ -19,21 +19,32 @@ from ..errors import AdapterError, TargetError, describe_exception
 from ..exits import ExitCode
 from ..implementation import Implementation
 from ..open import Target
-from ..suites.load import AnyVector, suite_digest, suite_version
-from ..targets.protocol import ManagerTarget, case_of, missing_capability
+from ..suites.load import AnyVector, defended, suite_digest, suite_version
+from ..targets.api import CANNOT, is_api_error
+from ..targets.protocol import (
+    Case,
+    ManagerTarget,
+    TogetherTarget,
+    call_name,
+    case_of,
+    missing_capability,
+)
 from .judge import first_difference
 from .model import (
     BAD,
     CallFailure,
+    Difference,
     Outcome,
     PassFailure,
     RunReport,
-    Suite,
+    SuiteSelection,
     TargetReport,
     Verdict,
 )
+from .stretch import BESIDE, companions, stretched
 
 __all__ = [
+    "could_not",
     "exit_code",
     "nothing_checked",
     "reproduce_command",
@@ -49,8 +60,13 @@ def run_target(
     *,
     fail_fast: bool = False,
     directory: Path | None = None,
+    stretch: bool = False,
 ) -> TargetReport:
-    """All verdicts on one target. `directory` is where the vectors are, if not in the package."""
+    """All verdicts on one target.
+
+    `directory` is where the vectors are, if not in the package. With `stretch`, a vector that
+    passes is also played in larger worlds, and fails if it fails in one of them.
+    """
     started = time.perf_counter()
     implementation: Implementation | None = None
     reason: str | None = None
@@ -62,7 +78,9 @@ def run_target(
             reason = str(error)
         else:
             for vector in vectors:
-                verdicts.append(run_vector(target, implementation, vector, directory))
+                verdicts.append(
+                    run_vector(target, implementation, vector, directory, stretch=stretch)
+                )
                 if fail_fast and verdicts[-1].outcome in {"fail", "error"}:
                     break
     finally:
@@ -79,19 +97,25 @@ def run_vector(
     implementation: Implementation,
     vector: AnyVector,
     directory: Path | None = None,
+    *,
+    stretch: bool = False,
 ) -> Verdict:
-    """One vector on a started target. Never raises for what the target does."""
-    plain = Verdict(vector.id, "pass", vector.clauses, vector.variant, vector.kind)
+    """One vector on a started target, as `run_target` does it. Never raises for what that does."""
+    clauses = defended().get(vector.id, vector.clauses)
+    plain = Verdict(vector.id, "pass", clauses, vector.variant, vector.kind)
     again = reproduce_command(target.name, vector.id, directory)
     try:
         if isinstance(vector, EngineVector):
             return _run_workload(target, vector, plain, again)
         if isinstance(target, EngineTarget):
             return _skipped(plain, f"needs a manager, and {target.name} is an engine")
+        undriven = implementation.undriven.get(vector.manager)
+        if undriven is not None:
+            return _skipped(plain, undriven)
         missing = missing_capability(vector, implementation)
         if missing is not None:
             return _skipped(plain, f"needs {missing}, which {implementation.name} does not have")
-        found = _run_calls(target, vector, plain, again)
+        found = _run_calls(target, vector, plain, again, stretch)
     except AdapterError as error:
         found = _errored(plain, str(error))
     except Exception as error:
@@ -109,14 +133,46 @@ def _errored(plain: Verdict, reason: str) -> Verdict:
     return msgspec.structs.replace(plain, outcome="error", reason=reason)
 
 
-def _run_calls(target: ManagerTarget, vector: Vector, plain: Verdict, again: str) -> Verdict:
+def _run_calls(
+    target: ManagerTarget, vector: Vector, plain: Verdict, again: str, stretch: bool
+) -> Verdict:
     """The calls of the vector, and the first answer that is not as expected."""
-    wrong = first_difference(vector.steps, target.run(case_of(vector)))
+    case = case_of(vector)
+    name: str | None = None
+    wrong = first_difference(vector.steps, target.run(case))
+    if wrong is None and stretch:
+        name, wrong = _stretched_difference(target, vector, case)
     if wrong is None:
         return plain
     step, differences = wrong
-    failure = CallFailure(step, vector.steps[step].call, differences, again)
+    error = next((d.got for d in differences if d.what == "error"), None)
+    if isinstance(error, str) and is_api_error(error):
+        name = call_name(vector.steps[step].call)
+        return _errored(plain, f"{CANNOT}`{name}`: {error.removeprefix(CANNOT)}")
+    failure = CallFailure(step, vector.steps[step].call, differences, again, name)
     return msgspec.structs.replace(plain, outcome="fail", failure=failure)
+
+
+def _stretched_difference(
+    target: ManagerTarget, vector: Vector, case: Case
+) -> tuple[str | None, tuple[int, tuple[Difference, ...]] | None]:
+    """The first larger world in which an answer is not as expected, and where it is not."""
+    for longer in stretched(case):
+        answers = [longer.back(answer) for answer in target.run(longer.case)]
+        wrong = first_difference(vector.steps, answers)
+        if wrong is not None:
+            return longer.name, wrong
+    if isinstance(target, TogetherTarget) and target.runs_together:
+        together = target.run_together((case, *companions(case)))
+        for part in (*together[:2], *(behind[1:] for behind in together[2:])):
+            wrong = first_difference(vector.steps, part)
+            if wrong is not None:
+                return BESIDE, wrong
+        for empty, *_ in together[2:]:
+            told = empty.error or empty.returns
+            if told not in ((), None):
+                return BESIDE, (0, (Difference("returns", (), told),))
+    return None, None
 
 
 def _run_workload(target: Target, vector: EngineVector, plain: Verdict, again: str) -> Verdict:
@@ -159,9 +215,19 @@ def nothing_checked(report: TargetReport) -> bool:
     return outcomes == {"skip"}
 
 
+def could_not(report: TargetReport) -> bool:
+    """Whether the target, or a manager of it, could not be driven, or nothing of it was checked."""
+    found = report.implementation
+    if found is None or found.undriven or report.reason is not None or nothing_checked(report):
+        return True
+    return any(
+        v.outcome == "error" and (v.reason or "").startswith(CANNOT) for v in report.verdicts
+    )
+
+
 def exit_code(reports: Sequence[TargetReport]) -> ExitCode:
     """`COULD_NOT` if a target could not be started or checked, else `FAILED` if anything failed."""
-    if any(report.implementation is None or nothing_checked(report) for report in reports):
+    if any(could_not(report) for report in reports):
         return ExitCode.COULD_NOT
     bad = any(v.outcome in BAD for report in reports for v in report.verdicts)
     return ExitCode.FAILED if bad else ExitCode.OK
@@ -170,7 +236,7 @@ def exit_code(reports: Sequence[TargetReport]) -> ExitCode:
 def summarise(reports: Sequence[TargetReport], vectors: Sequence[AnyVector]) -> RunReport:
     """The whole run, for machines."""
     return RunReport(
-        suite=Suite(suite_version(), len(vectors), suite_digest(vectors)),
+        suite=SuiteSelection(suite_version(), len(vectors), suite_digest(vectors)),
         exit_code=exit_code(reports),
         targets=tuple(reports),
     )

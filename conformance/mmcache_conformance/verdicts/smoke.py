@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
 
 from mmcache_vectors.manager import (
     Allocate,
@@ -26,11 +29,13 @@ from mmcache_vectors.manager import (
     content_id,
 )
 
+from ..exits import ExitCode
+from ..implementation import Implementation, Kind
 from ..targets.protocol import MANAGERS, ManagerTarget
-from .model import TargetReport, Verdict
+from .model import Outcome, TargetReport, Verdict
 from .run import run_target
 
-__all__ = ["Check", "smoke", "smoke_vectors"]
+__all__ = ["Check", "SmokeReport", "smoke", "smoke_vectors", "smoked"]
 
 Returns = bool | tuple[str, ...] | None
 
@@ -61,6 +66,45 @@ def smoke(target: ManagerTarget) -> tuple[TargetReport, tuple[Check, ...]]:
         wanted = "fail" if says[verdict.id].variant == _WRONG else "pass"
         checks.append(Check(verdict, says[verdict.id].description, verdict.outcome == wanted))
     return report, tuple(checks)
+
+
+class SmokeCheck(msgspec.Struct, frozen=True):
+    """One vector of the smoke test, for machines."""
+
+    kind: Kind
+    says: str
+    ok: bool
+    outcome: Outcome
+
+
+class SmokeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The `--json` output of `smoke`."""
+
+    format: Literal["mmcache/smoke"] = "mmcache/smoke"
+    format_version: Literal[1] = 1
+    exit_code: ExitCode
+    target: str
+    implementation: Implementation | None
+    reason: str | None
+    checks: tuple[SmokeCheck, ...]
+
+
+def smoked(report: TargetReport, checks: Sequence[Check]) -> SmokeReport:
+    """3 if it could not be started or driven, 1 if some check is not right or none is, else 0."""
+    found = report.implementation
+    code = ExitCode.OK
+    if found is None or found.undriven:
+        code = ExitCode.COULD_NOT
+    elif not checks or not all(check.ok for check in checks):
+        code = ExitCode.FAILED
+    told = (SmokeCheck(c.verdict.kind, c.says, c.ok, c.verdict.outcome) for c in checks)
+    return SmokeReport(
+        exit_code=code,
+        target=report.target,
+        implementation=found,
+        reason=report.reason,
+        checks=tuple(told),
+    )
 
 
 _WRONG = "a deliberately wrong expectation"

@@ -32,7 +32,11 @@ RUN_WORDS: dict[ExitCode, str] = {
 
 
 class Tally(NamedTuple):
-    """The verdicts on the vectors of one clause on one target, counted."""
+    """The verdicts on the vectors that defend one clause, on one target, counted.
+
+    A failure counts against the clauses that it broke. Of the others that its vector defends it
+    says nothing: what comes after the first wrong step is not judged.
+    """
 
     passed: int
     run: int
@@ -43,15 +47,15 @@ class Tally(NamedTuple):
 
 
 def tally(report: TargetReport, clause_id: str) -> Tally:
-    """A vector of several clauses counts for each."""
-    found = [v.outcome for v in report.verdicts if clause_id in v.clauses]
+    """A vector that defends several clauses counts for each."""
+    found = [v.outcome for v in report.verdicts if clause_id in v.charged]
     skipped = found.count("skip")
     return Tally(found.count("pass"), len(found) - skipped, skipped, not BAD.isdisjoint(found))
 
 
 def clause_ids(reports: Iterable[TargetReport]) -> list[str]:
     """The clauses that the verdicts are about, in the order of the specification."""
-    ids = {id for r in reports for v in r.verdicts for id in v.clauses}
+    ids = {id for r in reports for v in r.verdicts for id in v.charged}
     order = {id: k for k, id in enumerate(CLAUSES)}
     return sorted(ids, key=lambda id: (order.get(id, len(order)), id))
 

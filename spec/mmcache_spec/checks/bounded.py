@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import z3
 
-from ..evaluate.interpreter import Call, Interpreter, State, Step, World
+from ..evaluate.interpreter import ActionCall, Interpreter, State, Step, World
 from ..kernel.goals import Goal
 from ..kernel.system import Invariant, Property, Scope, TransitionSystem
+from .searching import MOST_STATES, Found, Progress, TooMuch, quickest
 from .unrolling import Pin, Start, Unrolling
 
 __all__ = [
     "Counterexample",
     "Disagreement",
     "NoVerdict",
+    "Sought",
     "Trace",
     "along",
+    "elements",
+    "look_for",
     "shortest",
+    "unrolled",
     "witnesses",
     "wrong_start",
 ]
@@ -62,30 +68,155 @@ class Counterexample(Trace):
         return tuple(dict.fromkeys(p.clause for p in self.broken if p.clause is not None))
 
 
+@dataclass(frozen=True)
+class Sought:
+    """What was found, and where it was looked for.
+
+    None of these scopes has a shorter path; if nothing was found, none up to the bound.
+    """
+
+    found: Counterexample | None
+    searched: tuple[Scope, ...]
+    """Gone through, breadth first, with all numbers that the scopes allow."""
+    unrolled: tuple[Scope, ...]
+    """Asked of Z3. Some of their elements may be idle; no scope with fewer is spoken of."""
+
+
 def shortest(
     system: TransitionSystem,
     scopes: Sequence[Scope],
     start: Start = "init",
     bound: int = 8,
     properties: tuple[Property, ...] | None = None,
+    progress: Progress = lambda text: None,
 ) -> Counterexample | None:
-    """The shortest path to a step that breaks a clause; None up to `bound`.
+    """The shortest path to a step that breaks a clause; None as `Sought` says: see `look_for`."""
+    return look_for(system, scopes, start, bound, properties, progress).found
 
-    The scopes ascend; the last one decides how short a path can be. Of the shortest paths the
-    least is taken, in the first scope that has any: fewest elements first, smallest numbers next.
-    So the result does not depend on the solver.
+
+def look_for(
+    system: TransitionSystem,
+    scopes: Sequence[Scope],
+    start: Start = "init",
+    bound: int = 8,
+    properties: tuple[Property, ...] | None = None,
+    progress: Progress = lambda text: None,
+) -> Sought:
+    """The shortest path to a step that breaks a clause, and in which scopes it is the shortest.
+
+    The scopes ascend; of the shortest paths the least is taken, see `breadth_first.quickest`. That
+    there is no shorter one is shown by a search through all worlds of all scopes. A pass may begin
+    in so many states that to go through them takes long: then only the small scopes are searched,
+    and Z3 shows it of the widest.
+
+    What the search finds is kept if the larger scopes are beyond it. If it finds nothing, and says
+    `TooMuch` (there are too many states, or the system compares integers that are neither sizes nor
+    ages), Z3 unrolls the system instead: in all scopes if they are few, or else in the widest.
     """
+    wanted = properties or tuple(p for p in system.properties if p.clause is not None)
+    try:
+        return _searched(system, scopes, start, bound, wanted, progress)
+    except TooMuch as reason:
+        progress(f"{reason}: Z3 unrolls the system instead")
+        within = tuple(scopes if len(scopes) <= FEW else scopes[-1:])
+        found = unrolled(system, within, start, bound, wanted, progress)
+        return Sought(found, (), within)
+
+
+def _searched(
+    system: TransitionSystem,
+    scopes: Sequence[Scope],
+    start: Start,
+    bound: int,
+    wanted: tuple[Property, ...],
+    progress: Progress,
+) -> Sought:
+    """The path that the search finds first in the small scopes, and then, if shorter, in others."""
+    small = [s for s in scopes if elements(s) <= SMALL]
+    large = [s for s in scopes if elements(s) > SMALL]
+    found = quickest(system, small, start, bound, wanted, progress=progress)
+    limit = bound if found is None else found.length - 1
+    if large and start == "pass":
+        shorter = unrolled(system, large[-1:], start, limit, wanted, progress)
+        told = shorter or _told(system, found, start, wanted)
+        return Sought(told, tuple(small), tuple(large[-1:]))
+    for _, group in groupby(large, elements):
+        alike = list(group)
+        states = MOST_STATES if found is None else FEWER_STATES
+        try:
+            better = quickest(system, alike, start, limit, wanted, states=states, progress=progress)
+        except TooMuch:
+            if found is None:
+                raise
+            break
+        if better is not None:
+            found, limit = better, better.length - 1
+        small += alike
+    return Sought(_told(system, found, start, wanted), tuple(small), ())
+
+
+FEW = 3
+"""So many scopes Z3 unrolls beside each other."""
+
+SMALL = 6
+"""Universes of so many elements are searched first: most examples live there."""
+
+FEWER_STATES = 300_000
+"""So many states a search may have for universes of one size, if there is a path in smaller ones.
+Some ten seconds."""
+
+
+def elements(scope: Scope) -> int:
+    """How many there are, of all sorts together."""
+    return sum(map(len, scope.universe.values()))
+
+
+def _told(
+    system: TransitionSystem, found: Found | None, start: Start, wanted: tuple[Property, ...]
+) -> Counterexample | None:
+    """The path that was found, executed by the interpreter."""
+    if found is None:
+        return None
+    first: State = Interpreter(system, found.world).initial()
+    if start == "pass":
+        first = _whole_start(system, found, wanted)
+    trace = _executed(system, start, found.world, first, list(found.calls))
+    return _violating(trace, system, wanted)
+
+
+def unrolled(
+    system: TransitionSystem,
+    scopes: Sequence[Scope],
+    start: Start = "init",
+    bound: int = 8,
+    properties: tuple[Property, ...] | None = None,
+    progress: Progress = lambda text: None,
+) -> Counterexample | None:
+    """As `shortest`, by symbolic paths of growing length in all scopes, in their order."""
     wanted = properties or tuple(p for p in system.properties if p.clause is not None)
     breaks = _breaking(wanted)
     searches = [Unrolling(system, scope, start) for scope in scopes]
     for length in range(1, bound + 1):
         for unrolling in searches:
+            progress(f"{unrolling.scope.name}: is there a path of {length} calls?")
             unrolling.extend()
             if _some_breaks(unrolling, wanted):
                 model, small = _smallest(unrolling, length, breaks, breaks)
                 trace = _executed(system, start, *small.read(model))
                 return _violating(trace, system, wanted)
     return None
+
+
+def _whole_start(system: TransitionSystem, found: Found, wanted: tuple[Property, ...]) -> State:
+    """The emptiest state in which the pass of a path may begin, with all its variables."""
+    unrolling = Unrolling(system, found.scope, "pass")
+    for _ in found.calls:
+        unrolling.extend()
+    path = z3.And(unrolling.follows(found.world, found.calls), unrolling.breaks(wanted))
+    if not _decided(unrolling.solver.check(path)):
+        raise Disagreement(f"{system.name}: Z3 finds no pass that goes as the search found")
+    _, first, _ = unrolling.read(_least(unrolling, path, unrolling.start_choices()))
+    return first
 
 
 def along(
@@ -266,7 +397,7 @@ def _settle(solver: z3.Solver, pin: Pin, model: z3.ModelRef) -> z3.ModelRef:
 
 
 def _executed(
-    system: TransitionSystem, start: Start, world: World, first: State, calls: list[Call]
+    system: TransitionSystem, start: Start, world: World, first: State, calls: list[ActionCall]
 ) -> Trace:
     """The same path, run by the interpreter from an admissible state through admissible calls."""
     interpreter = Interpreter(system, world)

@@ -83,18 +83,25 @@ class _Query:
     def __init__(self, obligation: Obligation, conjunct: Term) -> None:
         self.obligation = obligation
         labelled = list(self._assumptions(conjunct))
-        always = [a.formula for a in obligation.system.axioms] + facts(obligation, conjunct)
+        axioms = (a for a in obligation.system.axioms if self._is_given(a.name))
+        always = [a.formula for a in axioms] + facts(obligation, conjunct)
         terms = [framed(obligation, t) for t in (*always, ~conjunct, *(t for _, t in labelled))]
         asserted = Unbounded().assertions(terms)
         count = len(always) + 1
         self.always = [*asserted[:count], *asserted[len(terms) :]]
         self.parts = dict(zip((need for need, _ in labelled), asserted[count:], strict=False))
 
+    def _is_given(self, name: str) -> bool:
+        """Whether the proof may rest on this axiom or invariant: see `Action.premises`."""
+        claim, action = self.obligation.claim.name, self.obligation.action
+        named = None if action is None else action.premises.get(claim)
+        return named is None or name in named
+
     def _assumptions(self, conjunct: Term) -> Iterator[tuple[Need, Term]]:
         system, action = self.obligation.system, self.obligation.action
         where = "" if action is None else action.name
         if action is not None:
-            for invariant in system.invariants:
+            for invariant in filter(lambda i: self._is_given(i.name), system.invariants):
                 yield Need("invariant", "", invariant.name), invariant.formula
             for name, guard in action.guard.items():
                 yield Need("guard", where, name), guard

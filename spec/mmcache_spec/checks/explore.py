@@ -10,14 +10,14 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise, product
 from typing import Any
 
 from ..evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, CompiledView, Packed
-from ..evaluate.interpreter import Call, Interpreter, World
-from ..kernel.system import Action, ActionProperty, Invariant, TransitionSystem
+from ..evaluate.interpreter import ActionCall, Interpreter, World
+from ..kernel.system import Action, TransitionSystem
 from ..kernel.terms import INT
 from .times import Times, times_of
 
@@ -42,7 +42,7 @@ class Found:
     """Calls from the initial state, of which the last breaks the clauses."""
 
     clauses: tuple[str, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[ActionCall, ...]
     world: World
 
 
@@ -50,7 +50,7 @@ class Found:
 class Difference:
     """Calls after which two systems answer, show or refuse something else."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[ActionCall, ...]
     what: str
     world: World
 
@@ -79,15 +79,22 @@ class Prepared:
     run: CompiledCall
     claims: CompiledClaims | None
 
-    def call(self, values: tuple[int, ...]) -> Call:
+    def call(self, values: tuple[int, ...]) -> ActionCall:
         arguments = {**self.elements, **dict(zip(self.integers, values, strict=True))}
-        return Call(self.action, arguments)
+        return ActionCall(self.action, arguments)
 
 
 def prepared_calls(
-    compiled: CompiledSystem, action: Action, integers: Sequence[int]
+    compiled: CompiledSystem,
+    action: Action,
+    integers: Sequence[int],
+    original: Sequence[Prepared] = (),
 ) -> list[Prepared]:
-    """Every call of the action in the world, with the clauses that speak of it."""
+    """Every call of the action in the world, with the clauses that speak of it.
+
+    Where these are the `original` calls of which the same is claimed, the claims are not compiled
+    again.
+    """
     names = tuple(p.name for p in action.parameters if p.sort == INT)
     others = [p for p in action.parameters if p.sort != INT]
     choices = tuple(product(integers, repeat=len(names)))
@@ -96,11 +103,14 @@ def prepared_calls(
         for p in compiled.system.action_properties
         if p.action == action.name and p.clause is not None
     ]
+    known = {tuple(p.elements.values()): p.claims for p in original if p.integers == names}
     found = []
     for values in product(*(compiled.world.universe[p.sort.name] for p in others)):
         elements = dict(zip((p.name for p in others), values, strict=True))
-        run = compiled.compile(Call(action.name, elements))
-        check = compiled.compile_claims(claims, elements, names) if claims else None
+        run = compiled.compile(ActionCall(action.name, elements))
+        check = known.get(tuple(values))
+        if check is None and claims:
+            check = compiled.compile_claims(claims, elements, names)
         found.append(Prepared(action.name, elements, names, choices, run, check))
     return found
 
@@ -162,7 +172,7 @@ class Explorer:
         if system is self.system:
             return self._compiled
         of = self._compiled
-        return CompiledSystem(system, self.world, True, of._written, of._free)
+        return CompiledSystem(system, self.world, True, of._written, of.free)
 
     def _prepared(self, action: Action, compiled: CompiledSystem) -> list[Prepared]:
         """Every call of the action; those of the original are kept, and serve whoever is alike."""
@@ -170,7 +180,9 @@ class Explorer:
         as_before = own is action or _says_the_same(own, action)
         if as_before and action.name in self._parts:
             return self._parts[action.name]
-        found = prepared_calls(compiled, action, self.integers)
+        claimed = self.system.action_properties is compiled.system.action_properties
+        known = self._parts.get(action.name, ()) if claimed else ()
+        found = prepared_calls(compiled, action, self.integers, known)
         if as_before:
             self._parts[action.name] = found
         return found
@@ -330,7 +342,7 @@ class _Walk:
         if self._start() != self.graph.states[0]:
             return None
         changed = [k for k, same in enumerate(self.same) if not same]
-        others: list[tuple[int, Call, Packed]] = []
+        others: list[tuple[int, ActionCall, Packed]] = []
         differs = False
         for node in self.graph.after:
             for k in changed:
@@ -350,15 +362,15 @@ class _Walk:
             return Search(states, complete=states == len(self.graph.states), same=True)
         return next(filter(None, (self._followed(*other) for other in others)), None)
 
-    def _by_way_of(self, node: int, calls: list[Call]) -> Found | None:
+    def _by_way_of(self, node: int, calls: list[ActionCall]) -> Found | None:
         path = self._known_path(node)
         return None if path is None else self._confirmed([*path, *calls])
 
-    def _followed(self, node: int, call: Call, state: Packed) -> Found | None:
+    def _followed(self, node: int, call: ActionCall, state: Packed) -> Found | None:
         """What comes of it, breadth first, in so many states of the design."""
         if state in self.graph.index:
             return None
-        paths: dict[Packed, tuple[Call, ...]] = {state: (call,)}
+        paths: dict[Packed, tuple[ActionCall, ...]] = {state: (call,)}
         queue = deque([state])
         while queue and len(paths) < FAR_ENOUGH:
             here = queue.popleft()
@@ -403,7 +415,7 @@ class _Walk:
         to = self.explorer._normal(after)
         return to not in self.graph.index and self.explorer._state_clauses(to, to, None) >= 0
 
-    def _known_path(self, node: int) -> list[Call] | None:
+    def _known_path(self, node: int) -> list[ActionCall] | None:
         """The calls of the design over the states by which the original comes there, if there are
         any."""
         path: list[int] = []
@@ -493,21 +505,21 @@ class _Walk:
             self.parents[node] = parent
             self.queue.append(node)
 
-    def _path(self, node: _Node) -> list[Call]:
+    def _path(self, node: _Node) -> list[ActionCall]:
         """The calls that lead to the state."""
-        path: list[Call] = []
+        path: list[ActionCall] = []
         while (parent := self.parents[node]) is not None:
             path.append(self._step(self._state(parent), self._state(node)))
             node = parent
         return path[::-1]
 
-    def _step(self, before: Packed, to: Packed) -> Call:
+    def _step(self, before: Packed, to: Packed) -> ActionCall:
         step = self._step_or_none(before, to)
         if step is None:
             raise AssertionError("a state that is reached by no call")
         return step
 
-    def _step_or_none(self, before: Packed, to: Packed) -> Call | None:
+    def _step_or_none(self, before: Packed, to: Packed) -> ActionCall | None:
         for calls in self.calls:
             for prepared, values in _every(calls):
                 done = prepared.run(before, *values)
@@ -515,17 +527,16 @@ class _Walk:
                     return prepared.call(values)
         return None
 
-    def _confirmed(self, calls: list[Call]) -> Found | None:
+    def _confirmed(self, calls: list[ActionCall]) -> Found | None:
         """The same calls, as they are: what the interpreter says that they break."""
         return confirmed(self.design, self.explorer.world, calls)
 
 
-def confirmed(design: TransitionSystem, world: World, calls: Sequence[Call]) -> Found | None:
+def confirmed(design: TransitionSystem, world: World, calls: Sequence[ActionCall]) -> Found | None:
     """What the last of the calls breaks, as the interpreter executes them; None for nothing."""
     stated = tuple(i for i in design.invariants if i.clause is not None)
     claims = tuple(p for p in design.action_properties if p.clause is not None)
-    judged = _only(design, stated, claims)
-    interpreter = Interpreter(judged, world)
+    interpreter = Interpreter(design.claiming(stated, claims), world)
     if not calls:
         start = interpreter.initial()
         broken = [i.clause for i in stated if not interpreter.holds(i, start)]
@@ -536,14 +547,6 @@ def confirmed(design: TransitionSystem, world: World, calls: Sequence[Call]) -> 
         broken = [p.clause for p in interpreter.breaks(steps[-1])]
     names = tuple(dict.fromkeys(c for c in broken if c is not None))
     return Found(names, tuple(calls), world) if names else None
-
-
-def _only(
-    design: TransitionSystem,
-    invariants: tuple[Invariant, ...],
-    claims: tuple[ActionProperty, ...],
-) -> TransitionSystem:
-    return replace(design, invariants=invariants, action_properties=claims)
 
 
 class _Pair:
@@ -611,14 +614,14 @@ class _Pair:
         seen = zip(self.names, self.view(one), self.view(two), strict=True)
         return next((f"{name} differs" for name, a, b in seen if a != b), None)
 
-    def _path(self, pair: tuple[Packed, Packed]) -> list[Call]:
-        path: list[Call] = []
+    def _path(self, pair: tuple[Packed, Packed]) -> list[ActionCall]:
+        path: list[ActionCall] = []
         while (parent := self.parents[pair]) is not None:
             path.append(self._step(parent, pair))
             pair = parent
         return path[::-1]
 
-    def _step(self, before: tuple[Packed, Packed], to: tuple[Packed, Packed]) -> Call:
+    def _step(self, before: tuple[Packed, Packed], to: tuple[Packed, Packed]) -> ActionCall:
         normal = self.explorer._normal
         for ours, others in zip(self.mine, self.theirs, strict=True):
             for a, b in zip(ours, others, strict=True):

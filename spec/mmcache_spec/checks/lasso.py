@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import product
 
 from ..evaluate.compiled import CompiledSystem, Packed
-from ..evaluate.interpreter import Call, Interpreter, State, Step, World
+from ..evaluate.interpreter import ActionCall, Interpreter, State, Step, World
 from ..kernel.ranking import Walk
 from ..kernel.system import TransitionSystem
 from ..kernel.terms import INT, Binder, SetSort, Symbol, Term, replaced
@@ -53,7 +53,7 @@ class _Way:
     """A way through a loop so far, and what of fairness it has done."""
 
     state: Packed
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ActionCall, ...] = ()
     owed: frozenset[str] = frozenset()
     """Who was owed the call in every state so far."""
     asked: frozenset[str] = frozenset()
@@ -86,7 +86,7 @@ def shortest_lasso(
         Disagreement: The interpreter does not run into the same state again.
     """
     graph = _Graph(system, walk, world, integers or _integers(system, walk, world))
-    best: tuple[tuple[Call, ...], tuple[Call, ...]] | None = None
+    best: tuple[tuple[ActionCall, ...], tuple[ActionCall, ...]] | None = None
     longest = bound
     for stem, state in graph.reached(bound - 1):
         if len(stem) >= longest:
@@ -121,7 +121,7 @@ def _with_other_items(world: World) -> Iterator[World]:
 class _Edge:
     """One call, its answer, and the state after it."""
 
-    call: Call
+    call: ActionCall
     answer: object
     after: Packed
 
@@ -143,10 +143,10 @@ class _Graph:
         self._edges: dict[Packed, list[_Edge]] = {}
         self._owed: dict[Packed, frozenset[str]] = {}
 
-    def _alike(self, integers: Integers) -> Iterator[list[Call]]:
+    def _alike(self, integers: Integers) -> Iterator[list[ActionCall]]:
         """Calls that differ in integers only."""
         for action in self.design.actions:
-            alike: dict[tuple[object, ...], list[Call]] = {}
+            alike: dict[tuple[object, ...], list[ActionCall]] = {}
             for call in self.interpreter.calls_with(action, integers):
                 elements = tuple(v for v in call.arguments.values() if not isinstance(v, int))
                 alike.setdefault(elements, []).append(call)
@@ -176,10 +176,10 @@ class _Graph:
             ]
         return self._edges[state]
 
-    def reached(self, depth: int) -> Iterator[tuple[tuple[Call, ...], Packed]]:
+    def reached(self, depth: int) -> Iterator[tuple[tuple[ActionCall, ...], Packed]]:
         """Each state once, with a shortest way to it, nearest first."""
         start = self.compiled.initial()
-        ways: deque[tuple[tuple[Call, ...], Packed]] = deque([((), start)])
+        ways: deque[tuple[tuple[ActionCall, ...], Packed]] = deque([((), start)])
         seen = {start}
         while ways:
             calls, state = ways.popleft()
@@ -191,7 +191,7 @@ class _Graph:
                     seen.add(edge.after)
                     ways.append(((*calls, edge.call), edge.after))
 
-    def fair_loop(self, start: Packed, longest: int) -> tuple[Call, ...] | None:
+    def fair_loop(self, start: Packed, longest: int) -> tuple[ActionCall, ...] | None:
         """A shortest fair way from a state back to it."""
         first = _Way(start, owed=self.owed(start))
         ways, seen = deque([first]), {first.done}
@@ -224,7 +224,7 @@ class _Graph:
             way.unfair or action in self.walk.unfair,
         )
 
-    def _is_whole(self, call: Call) -> bool:
+    def _is_whole(self, call: ActionCall) -> bool:
         return bool(self.interpreter.evaluate_at(self.walk.whole, Step(call, (), None, {}, {})))
 
     def _is_fair(self, way: _Way) -> bool:
@@ -235,7 +235,7 @@ class _Graph:
         return all(x in way.asked or any(place[y] < place[x] for y in way.served) for x in way.owed)
 
 
-def _numbers(call: Call) -> list[int]:
+def _numbers(call: ActionCall) -> list[int]:
     return [v for v in call.arguments.values() if isinstance(v, int)]
 
 
@@ -254,7 +254,7 @@ def _integers(system: TransitionSystem, walk: Walk, world: World) -> Integers:
 def _without_record(system: TransitionSystem) -> TransitionSystem:
     """The design alone: what it does next does not rest on any record."""
     actions = tuple(
-        replace(a, effect=tuple(line for line in a.effect if line[0].role != "ghost"))
+        replace(a, effect=tuple(line for line in a.effect if line[0].role != "ghost"), premises={})
         for a in system.actions
     )
     return replace(
@@ -269,7 +269,7 @@ def _without_record(system: TransitionSystem) -> TransitionSystem:
 
 
 def _executed(
-    system: TransitionSystem, world: World, stem: Sequence[Call], loop: Sequence[Call]
+    system: TransitionSystem, world: World, stem: Sequence[ActionCall], loop: Sequence[ActionCall]
 ) -> Lasso:
     """The same lasso, run by the interpreter with the record, once around the loop."""
     interpreter = Interpreter(system, world)

@@ -12,7 +12,7 @@ from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import Term
 from . import complete
 from .bounded import Trace
-from .complete import Answer
+from .complete import QuestionOutcome
 from .foundations import Unfounded, unfounded
 from .induction import Outcome, Verdict, decide, obligations
 from .vacuity import Situations, false_lemmas, reachability
@@ -31,7 +31,7 @@ class Proof:
     seconds: float
     unfounded: tuple[Unfounded, ...] = ()
     """What the lemmas take for granted of sets and weights, and is not shown."""
-    answers: tuple[Answer, ...] = ()
+    decided: tuple[QuestionOutcome, ...] = ()
     """What the clauses determine: see `checks.complete`."""
 
     @classmethod
@@ -44,7 +44,7 @@ class Proof:
             tuple(lemma for p in parts for lemma in p.false_lemmas),
             seconds,
             tuple(thing for p in parts for thing in p.unfounded),
-            tuple(answer for p in parts for answer in p.answers),
+            tuple(answer for p in parts for answer in p.decided),
         )
 
     @property
@@ -59,9 +59,9 @@ class Proof:
         return "proved"
 
     @property
-    def undetermined(self) -> tuple[Answer, ...]:
+    def undetermined(self) -> tuple[QuestionOutcome, ...]:
         """What is not shown to be determined by the clauses."""
-        return tuple(a for a in self.answers if a.verdict != "proved")
+        return tuple(a for a in self.decided if a.verdict != "proved")
 
     @property
     def unreachable(self) -> tuple[str, ...]:
@@ -108,8 +108,8 @@ def prove(system: TransitionSystem, scope: Scope, share: Share = WHOLE) -> Proof
 def prove_complete(system: TransitionSystem, scope: Scope) -> Proof:
     """Decide what the clauses determine, with differences from within the scope."""
     started = time.perf_counter()
-    answers = tuple(complete.decide(q, scope) for q in complete.questions(system))
-    return Proof((), {}, (), time.perf_counter() - started, answers=answers)
+    decided = tuple(complete.decide(q, scope) for q in complete.questions(system))
+    return Proof((), {}, (), time.perf_counter() - started, decided=decided)
 
 
 def check_vacuity(system: TransitionSystem, within: Situations, wider: Scope) -> Proof:

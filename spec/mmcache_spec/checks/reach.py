@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ..evaluate.compiled import CompiledClaims, CompiledSystem, Packed
-from ..evaluate.interpreter import Call, Interpreter, World
+from ..evaluate.interpreter import ActionCall, Interpreter, World
 from ..kernel.goals import ANY, Goal
 from ..kernel.system import Scope, TransitionSystem
 from .bounded import Disagreement, Trace
@@ -92,7 +92,7 @@ class _Hunt:
         self.at = [self._of(c, goals, refused=False) for c in self.calls]
         self.before = [self._of(c, goals, refused=True) for c in self.calls]
         self.missing = {goal.name for goal in goals}
-        self.parents: dict[Packed, tuple[Packed, Call] | None] = {}
+        self.parents: dict[Packed, tuple[Packed, ActionCall] | None] = {}
         self.seen: set[Packed] = set()
 
     def _pending(self, goal: Goal, elements: object, integers: Sequence[str]) -> _Pending:
@@ -103,7 +103,7 @@ class _Hunt:
         mine = (g for g in goals if g.action == call.action and g.refused == refused)
         return [self._pending(g, dict(call.elements), call.integers) for g in mine]
 
-    def run(self) -> Iterator[tuple[Goal, list[Call]]]:
+    def run(self) -> Iterator[tuple[Goal, list[ActionCall]]]:
         start = self.normal(self.compiled.initial())
         self.parents[start] = None
         queue = [start]
@@ -122,12 +122,12 @@ class _Hunt:
         if len(queue) == MOST_STATES:
             yield from self._walk(start)
 
-    def _walk(self, start: Packed) -> Iterator[tuple[Goal, list[Call]]]:
+    def _walk(self, start: Packed) -> Iterator[tuple[Goal, list[ActionCall]]]:
         """Some long paths, chosen by chance."""
         chance = random.Random(0)
         every = [(k, values) for k, call in enumerate(self.calls) for values in call.choices]
         for _ in range(WALKS):
-            state, path = start, list[Call]()
+            state, path = start, list[ActionCall]()
             while len(path) < STEPS and self.missing:
                 k, values = chance.choice(every)
                 after, met = self._look(k, state, values)
@@ -166,8 +166,8 @@ class _Hunt:
         self.missing -= {p.goal.name for p in met}
         return after, met
 
-    def _path(self, state: Packed) -> list[Call]:
-        path: list[Call] = []
+    def _path(self, state: Packed) -> list[ActionCall]:
+        path: list[ActionCall] = []
         while (step := self.parents[state]) is not None:
             state, call = step
             path.append(call)
@@ -175,7 +175,7 @@ class _Hunt:
 
 
 def _confirmed(
-    system: TransitionSystem, world: World, goal: Goal, calls: Sequence[Call]
+    system: TransitionSystem, world: World, goal: Goal, calls: Sequence[ActionCall]
 ) -> Trace | None:
     """The path as the interpreter runs it; None where, with the times as they are, it misses."""
     interpreter = Interpreter(system, world)

@@ -8,7 +8,6 @@ induction over the calls where it is an invariant, and from the other clauses al
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import z3
 
@@ -25,10 +24,9 @@ __all__ = ["follows", "without"]
 def without(system: TransitionSystem, *claims: Property) -> TransitionSystem:
     """The same system, of which this is not claimed."""
     gone = {id(claim) for claim in claims}
-    return replace(
-        system,
-        invariants=tuple(i for i in system.invariants if id(i) not in gone),
-        action_properties=tuple(p for p in system.action_properties if id(p) not in gone),
+    return system.claiming(
+        (i for i in system.invariants if id(i) not in gone),
+        (p for p in system.action_properties if id(p) not in gone),
     )
 
 

@@ -12,7 +12,10 @@ from .complete import query
 from .induction import Obligation, queries
 from .two_answers import Question
 
-__all__ = ["Script", "cvc5_says", "question_script", "scripts"]
+__all__ = ["Script", "cvc5_says", "is_script", "question_script", "scripts"]
+
+
+MEANING = "; unsat means proved"
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,14 @@ def question_script(question: Question, *, core: bool = False) -> Script:
 def _text(label: str, assertions: list[z3.BoolRef]) -> str:
     solver = z3.Solver()
     solver.add(*assertions)
-    header = f"; {label}\n; unsat means proved\n(set-logic ALL)\n"
+    header = f"; {label}\n{MEANING}\n(set-logic ALL)\n"
     body = "\n".join(line for line in solver.to_smt2().splitlines() if not line.startswith(";"))
     return f"{header}{body}\n"
+
+
+def is_script(content: bytes) -> bool:
+    """Whether a file is such a script, to judge by its head."""
+    return content.split(b"\n", 2)[1:2] == [MEANING.encode()]
 
 
 def cvc5_says(script: Script, timeout_ms: int) -> str:

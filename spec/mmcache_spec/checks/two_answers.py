@@ -7,13 +7,13 @@ interpreter, which knows no solver.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import z3
 
 from ..evaluate.finite import Finite, Names, negation
-from ..evaluate.interpreter import Call, Interpreter, State, Step, World
+from ..evaluate.interpreter import ActionCall, Interpreter, State, Step, World
 from ..kernel.system import Action, Scope, TransitionSystem
 from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort, Symbol, Term
 from .bounded import Disagreement, NoVerdict
@@ -249,7 +249,7 @@ class _Search:
         parameters = () if action is None else action.parameters
         given = {p.name: read_value(model, self.arguments[p.name], p.sort) for p in parameters}
         if action is not None and self.question.what != ALLOWED:
-            call = Call(action.name, given)
+            call = ActionCall(action.name, given)
             answer = BOOL if action.returns is None else action.returns.sort
             results = (
                 None if r is None else read_value(model, r, answer) for r in self.results.values()
@@ -267,10 +267,9 @@ class _Search:
 
 def _clauses(system: TransitionSystem) -> TransitionSystem:
     """The system with nothing claimed of it but clauses."""
-    return replace(
-        system,
-        invariants=tuple(i for i in system.invariants if i.clause is not None),
-        action_properties=tuple(p for p in system.action_properties if p.clause is not None),
+    return system.claiming(
+        (i for i in system.invariants if i.clause is not None),
+        (p for p in system.action_properties if p.clause is not None),
     )
 
 
@@ -306,7 +305,9 @@ def _seen(found: Difference, interpreter: Interpreter, copy: int) -> Any:
         return found.steps[copy].result
     if question.what == ALLOWED:
         assert question.action is not None
-        asked = Step(Call(question.action.name, found.arguments), (), None, found.starts[copy], {})
+        asked = Step(
+            ActionCall(question.action.name, found.arguments), (), None, found.starts[copy], {}
+        )
         return interpreter.value(question.action.enabled, asked)
     state = found.steps[copy].after if found.steps else found.starts[copy]
     return interpreter.evaluate(system.observables[question.what], state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import z3
 
 from ..evaluate.finite import Finite, Names, conjunction, disjunction, negation
-from ..evaluate.interpreter import Call, World
+from ..evaluate.interpreter import ActionCall, World
 from ..kernel.goals import ANY, Goal
 from ..kernel.system import Action, Invariant, Property, Scope, TransitionSystem
 from ..kernel.terms import BOOL, INT, MapSort, SetSort, Sort
@@ -231,8 +231,7 @@ class Unrolling:
             if function.range == INT and function.name not in self.scope.fixed:
                 least = self.scope.at_least.get(function.name, 0)
                 pins += [Pin((x,), least) for x in self.finite.functions[function.name].values()]
-        for variable in self.system.variables:
-            pins += self._pins(self.states[0][variable.name], variable.sort)
+        pins += self.start_choices()
         for moment in self.moments:
             pins.append(Pin(tuple(moment.fires.values())))
         for moment in self.moments:
@@ -246,6 +245,32 @@ class Unrolling:
                 for value in self.finite.functions[function.name].values():
                     pins += self._pins(value, function.range)
         return pins
+
+    def start_choices(self) -> list[Pin]:
+        """What a model chooses of the first state."""
+        pins = []
+        for variable in self.system.variables:
+            pins += self._pins(self.states[0][variable.name], variable.sort)
+        return pins
+
+    def follows(self, world: World, calls: Sequence[ActionCall]) -> Any:
+        """The condition that the path is these calls in this world."""
+        finite = self.finite
+        same = [finite.equal(finite.constants[c], value) for c, value in world.constants.items()]
+        for name, table in world.functions.items():
+            for x, value in table.items():
+                same.append(self._is(finite.functions[name][x], value))
+        for moment, call in zip(self.moments, calls, strict=True):
+            same.append(moment.fires[call.action])
+            given = moment.arguments[call.action]
+            same += [self._is(given[name], value) for name, value in call.arguments.items()]
+        return conjunction(*same)
+
+    def _is(self, symbolic: Value, value: Any) -> Any:
+        """A symbolic integer or element is this one."""
+        if isinstance(value, int):
+            return self.finite.equal(symbolic, value)
+        return symbolic[value]
 
     def _used(self) -> dict[str, dict[str, Any]]:
         """For each element of each sort: the condition under which the path mentions it."""
@@ -292,7 +317,7 @@ class Unrolling:
             return [pin for v in value.values() for pin in self._pins(v, sort.value)]
         return [Pin(tuple(value.values()))]
 
-    def read(self, model: z3.ModelRef) -> tuple[World, dict[str, Value], list[Call]]:
+    def read(self, model: z3.ModelRef) -> tuple[World, dict[str, Value], list[ActionCall]]:
         """The world, the first state and the calls of a model."""
         start = {
             v.name: read_value(model, self.states[0][v.name], v.sort) for v in self.system.variables
@@ -300,7 +325,7 @@ class Unrolling:
         world = read_world(model, self.system, self.finite)
         return world, start, self._calls(model)
 
-    def _calls(self, model: z3.ModelRef) -> list[Call]:
+    def _calls(self, model: z3.ModelRef) -> list[ActionCall]:
         calls = []
         for moment in self.moments:
             (name,) = (n for n, f in moment.fires.items() if read_value(model, f, BOOL))
@@ -309,7 +334,7 @@ class Unrolling:
             arguments = {
                 p.name: read_value(model, given[p.name], p.sort) for p in action.parameters
             }
-            calls.append(Call(name, arguments))
+            calls.append(ActionCall(name, arguments))
         return calls
 
 

@@ -5,25 +5,85 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
+from mmcache_vectors.manager import load
+
+from ..campaign import workers
+from ..generate.mutants import survivors
 from ..generate.wrong import Judged, Report, Row, campaign
 from ..kernel.wrong_designs import KINDS
 from ..model.variants import SPECIFIED
+from ..model.world import scope
 from ..render.cores import cores_page, unneeded_without_reason
+from .common import UNKNOWN, apology, err, out
+from .vectors import vectors_package
 
-__all__ = ["cores_command", "judge_designs"]
-
-out = Console(highlight=False, soft_wrap=True, markup=False)
+__all__ = ["cores_command", "mutants_command"]
 
 
-def judge_designs(
+@click.command("mutants")
+@click.option("--bound", type=click.IntRange(1), default=5, show_default=True, help="In calls.")
+@click.option(
+    "--scope",
+    "size",
+    type=click.IntRange(1, 26),
+    nargs=3,
+    default=(2, 2, 2),
+    show_default=True,
+    metavar="HASHES REQUESTS INPUTS",
+)
+@click.option("--cluster", metavar="ADDRESS", help="Run on this Dask cluster, not here.")
+@click.option(
+    "--by-clauses", is_flag=True, help="Judge every model by its clauses, not by vectors."
+)
+@click.option(
+    "--kind", "kinds", multiple=True, help="With --by-clauses: only this kind, repeatable."
+)
+@click.option("--most", type=click.IntRange(1), help="With --by-clauses: of each kind, so many.")
+@click.option("--seed", type=int, default=0, show_default=True, help="By which they are drawn.")
+@click.option("--json", "as_data", is_flag=True, help="With --by-clauses: every design, as JSON.")
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
+def mutants_command(
+    bound: int,
+    size: tuple[int, int, int],
+    cluster: str | None,
+    by_clauses: bool,
+    kinds: tuple[str, ...],
+    most: int | None,
+    seed: int,
+    as_data: bool,
+    models: tuple[str, ...],
+) -> None:
+    """Mutate every action of the managers; say which mutants the packaged vectors kill.
+
+    Of each mutant that they do not kill, Z3 looks for calls that tell it from the specification;
+    finding none is a proof that there are none in the scope, up to the bound.
+
+    With --by-clauses, wrong designs of many kinds, of every MODEL, are judged by the clauses alone:
+    condemned where some calls break one; else proved, or searched, to be the same; else alive.
+
+    Exit code: 0 all killed or equivalent, 1 some survive, 2 usage, 3 unknown.
+    """
+    if by_clauses:
+        sys.exit(_judge_designs(models, kinds, most, seed, as_data))
+    if models or kinds or most or as_data:
+        raise click.UsageError("MODEL, --kind, --most and --json go with --by-clauses")
+    vectors = [load(path) for path in sorted((vectors_package() / "vectors").glob("*.json"))]
+    with apology(UNKNOWN), workers(cluster) as executor:
+        report = survivors(vectors, scope(*size), bound, executor)
+    for line in report.lines():
+        out.print(line)
+    sys.exit(1 if report.alive else 0)
+
+
+def _judge_designs(
     models: Sequence[str], kinds: Sequence[str], most: int | None, seed: int, as_data: bool
 ) -> int:
     """Judge, print the table, and give the exit code: 1 where one survives without a reason."""
@@ -57,7 +117,7 @@ def _print(report: Report) -> None:
         table.add_row(row.system, row.kind, _designs(row), *map(str, _counts(row)))
     out.print(table)
     for system in dict.fromkeys(row.system for row in report.rows):
-        broken = sum((r.by_clause for r in report.rows if r.system == system), start=_none())
+        broken = sum((r.by_clause for r in report.rows if r.system == system), start=Counter[str]())
         words = ", ".join(f"{clause} {n}" for clause, n in broken.most_common())
         out.print(f"{system}: condemned first by {words or 'nothing'}")
     for row in report.rows:
@@ -73,12 +133,6 @@ def _print(report: Report) -> None:
         "number of elements. searched: no other answer in the small worlds. accepted: the "
         "reason is in model/equivalents.py. alive: no clause says what is wrong with it."
     )
-
-
-def _none() -> Any:
-    from collections import Counter
-
-    return Counter[str]()
 
 
 def _designs(row: Row) -> str:
@@ -140,7 +194,5 @@ def cores_command(markdown: bool, models: tuple[str, ...]) -> None:
     page, missing = cores_page(systems), unneeded_without_reason(systems)
     print(page, end="")
     for need in missing:
-        Console(stderr=True, markup=False).print(
-            f"needed by no clause, and no reason given: {need}"
-        )
+        err.print(f"needed by no clause, and no reason given: {need}")
     sys.exit(1 if missing else 0)

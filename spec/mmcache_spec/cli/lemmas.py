@@ -11,10 +11,9 @@ from ..checks.theories import CoqFailed, NoCoq, Theories, coq_problems, drifted
 from ..evaluate.text import formula
 from ..kernel.schemas import statements
 from ..render.coq import THEORIES, generated_files, theorems
+from .common import REFUTED, UNKNOWN, USAGE
 
 __all__ = ["lemmas_command"]
-
-PROVED, NOT_PROVED, USAGE, UNKNOWN = 0, 1, 2, 3
 
 
 @click.command("lemmas")
@@ -56,7 +55,7 @@ def _check(folder: Path) -> None:
     for problem in problems:
         click.echo(f"✗ {problem}")
     if problems:
-        sys.exit(NOT_PROVED)
+        sys.exit(REFUTED)
     schemas, all_of_them = len(statements()), len(theorems())
     click.echo(
         f"{schemas} schemas of lemmas proved in Coq, "

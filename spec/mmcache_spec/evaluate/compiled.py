@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from types import FunctionType
 from typing import Any
 
 from ..kernel.system import TransitionSystem
@@ -29,9 +30,22 @@ from ..kernel.terms import (
     subterms,
     unnamed,
 )
-from .interpreter import Call, State, World
+from .interpreter import ActionCall, State, World
 
-__all__ = ["CompiledCall", "CompiledClaims", "CompiledSystem", "CompiledView", "Packed"]
+__all__ = [
+    "CompiledCall",
+    "CompiledClaims",
+    "CompiledSystem",
+    "CompiledView",
+    "Emitter",
+    "Packed",
+    "choice",
+    "code",
+    "is_code",
+    "sum_of",
+    "text_of",
+    "with_numbers",
+]
 
 Packed = tuple[Any, ...]
 """A state, as a rule without its ghosts: integers, bit sets, and a tuple of integers for a map."""
@@ -54,6 +68,26 @@ class _Code(str):
     __slots__ = ()
 
 
+def code(text: str) -> Any:
+    """The expression of this text."""
+    return _Code(text)
+
+
+def is_code(value: Any) -> bool:
+    """Whether the value is not known before the call."""
+    return isinstance(value, _Code)
+
+
+def with_numbers(call: CompiledCall, numbers: Mapping[str, int]) -> CompiledCall:
+    """The same call in the world in which the numbers are these, by their names.
+
+    For a call that was compiled in a world with `code` in place of a size or of the capacity: so
+    one compilation serves all the worlds that differ in their numbers alone.
+    """
+    assert isinstance(call, FunctionType)
+    return FunctionType(call.__code__, dict(numbers))
+
+
 _Value = Any
 """Known: bool, int, an element. A set: bits. A map: a tuple. Unknown, or in part: `_Code`."""
 
@@ -67,9 +101,11 @@ class CompiledSystem:
     with_ghosts: bool = False
     _written: dict[str, CompiledCall] = field(default_factory=dict, repr=False, compare=False)
     """By their source: calls that do the same, whatever the state, are one function."""
-    _free: dict[int, tuple[Term, tuple[Symbol, ...]]] = field(
+    free: dict[int, tuple[Term, tuple[Symbol, ...]]] = field(
         default_factory=dict, repr=False, compare=False
     )
+    """The unbound variables of each term, by its identity: the same in all worlds, so whoever
+    compiles for many worlds hands one table to all."""
 
     def __post_init__(self) -> None:
         if self.with_ghosts:
@@ -86,21 +122,21 @@ class CompiledSystem:
     def variables(self) -> tuple[Symbol, ...]:
         return tuple(v for v in self.system.variables if self.with_ghosts or v.role != "ghost")
 
-    def compile(self, call: Call) -> CompiledCall:
+    def compile(self, call: ActionCall) -> CompiledCall:
         """The function that performs this call, for whatever integers."""
         action = self.system.action(call.action)
         integers = [p.name for p in action.parameters if p.sort == INT]
         unknown = {name: _Code(f"a_{name}") for name in integers}
-        code = _Emitter(self, {**call.arguments, **unknown})
+        writer = Emitter(self, {**call.arguments, **unknown})
         for guard in action.guard.values():
-            code.lines.append(f"if not {code.value(guard, {})}: return None")
-        answer = None if action.returns is None else code.value(action.returns, {})
-        code.answer = answer
+            writer.lines.append(f"if not {writer.value(guard, {})}: return None")
+        answer = None if action.returns is None else writer.value(action.returns, {})
+        writer.answer = answer
         if isinstance(answer, _Code) and action.returns is not None and action.returns.sort == BOOL:
             answer = _Code(f"bool({answer})")
         updates = action.updates
-        after = [code.value(updates.get(v.name, v), {}) for v in self.variables]
-        return code.function(answer, after, list(unknown.values()))
+        after = [writer.value(updates.get(v.name, v), {}) for v in self.variables]
+        return writer.function(answer, after, list(unknown.values()))
 
     def compile_claims(
         self, formulas: Sequence[Term], arguments: Mapping[str, Any], integers: Sequence[str] = ()
@@ -110,23 +146,23 @@ class CompiledSystem:
         `arguments` are those elements that the call was given, `integers` the names of the rest.
         """
         unknown = {name: _Code(f"a_{name}") for name in integers}
-        code = _Emitter(self, {**arguments, **unknown})
+        writer = Emitter(self, {**arguments, **unknown})
         for k, formula in enumerate(formulas):
-            value = code.value(formula, {})
+            value = writer.value(formula, {})
             if value is not True:
-                code.lines.append(f"if not {_text(value)}: return {k}")
-        return code.claims(list(unknown.values()))
+                writer.lines.append(f"if not {text_of(value)}: return {k}")
+        return writer.claims(list(unknown.values()))
 
     def compile_view(self, terms: Sequence[Term]) -> CompiledView:
         """The function that evaluates the terms in a state."""
-        code = _Emitter(self, {})
-        return code.view([code.value(term, {}) for term in terms])
+        writer = Emitter(self, {})
+        return writer.view([writer.value(term, {}) for term in terms])
 
     def initial(self) -> Packed:
-        code = _Emitter(self, {})
+        writer = Emitter(self, {})
         init = dict(self.system.init)
         by_name = {v.name: term for v, term in init.items()}
-        return tuple(_constant(code.value(by_name[v.name], {})) for v in self.variables)
+        return tuple(_constant(writer.value(by_name[v.name], {})) for v in self.variables)
 
     # Between packed states and those of the interpreter.
 
@@ -138,9 +174,9 @@ class CompiledSystem:
 
     def free_variables(self, term: Term) -> tuple[Symbol, ...]:
         """The bound variables that the term uses but does not bind."""
-        if id(term) not in self._free:
-            self._free[id(term)] = term, tuple(alpha_form(term)[1])
-        return self._free[id(term)][1]
+        if id(term) not in self.free:
+            self.free[id(term)] = term, tuple(alpha_form(term)[1])
+        return self.free[id(term)][1]
 
     def elements(self, sort: Sort) -> tuple[str, ...]:
         return tuple(self.world.universe[sort.name])
@@ -175,7 +211,7 @@ class CompiledSystem:
         return value
 
 
-class _Emitter:
+class Emitter:
     """Writes the body of one function. Every intermediate value is computed once."""
 
     def __init__(self, compiled: CompiledSystem, arguments: Mapping[str, Any]) -> None:
@@ -191,8 +227,8 @@ class _Emitter:
     def function(
         self, answer: _Value, after: Iterable[_Value], integers: Iterable[str]
     ) -> CompiledCall:
-        done = ", ".join(_text(value) for value in after)
-        body = [self._opened("s"), *self.lines, f"return {_text(answer)}, ({done},)"]
+        done = ", ".join(text_of(value) for value in after)
+        body = [self._opened("s"), *self.lines, f"return {text_of(answer)}, ({done},)"]
         written: CompiledCall = self._written(["s", *integers], body)
         return written
 
@@ -202,14 +238,16 @@ class _Emitter:
         return written
 
     def view(self, values: Iterable[_Value]) -> CompiledView:
-        shown = "".join(f"{_text(value)}, " for value in values)
+        shown = "".join(f"{text_of(value)}, " for value in values)
         body = [self._opened("s"), *self.lines, f"return ({shown})"]
         written: CompiledView = self._written(["s"], body)
         return written
 
     def _opened(self, moment: str) -> str:
         """The statement that gives each part of a state its name."""
-        return f"{', '.join(_text(self._state(v, moment)) for v in self._of.variables)}, = {moment}"
+        return (
+            f"{', '.join(text_of(self._state(v, moment)) for v in self._of.variables)}, = {moment}"
+        )
 
     def _written(self, parameters: Iterable[str], body: Iterable[str]) -> Any:
         source = f"def call({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in body)
@@ -231,9 +269,13 @@ class _Emitter:
         key = (id(term), *(bound[v] for v in free))
         if key not in self._known:
             found = self._binder(term, bound) if isinstance(term, Binder) else self._op(term, bound)
-            self._known[key] = self._named(found)
+            self._known[key] = self.kept(term, bound, found)
             self._kept.append(term)
         return self._known[key]
+
+    def kept(self, term: Term, bound: Mapping[Symbol, str], value: _Value) -> _Value:
+        """What stands for the value of the term wherever it occurs."""
+        return self._named(value)
 
     def _named(self, value: _Value) -> _Value:
         """A local variable for the expression, so that it is computed once."""
@@ -278,14 +320,14 @@ class _Emitter:
             case "exists":
                 return _not(_all([_not(b) for b in bodies]))
             case "setof":
-                return _sum([_ite(b, 1 << k, 0) for k, b in enumerate(bodies)], " | ")
+                return sum_of([choice(b, 1 << k, 0) for k, b in enumerate(bodies)], " | ")
             case "mapof":
                 return tuple(bodies)
             case "largest":
                 assert term.value is not None
-                values = [_ite(b, self.value(term.value, at), None) for b, at in
+                values = [choice(b, self.value(term.value, at), None) for b, at in
                           zip(bodies, inner, strict=True)]  # fmt: skip
-                return _largest([v for v in values if v is not None])
+                return self.largest([v for v in values if v is not None])
         raise TypeError(term.name)
 
     def _op(self, term: Term, bound: Mapping[Symbol, str]) -> _Value:
@@ -304,7 +346,7 @@ class _Emitter:
                 condition = self.value(condition, bound)
                 if not isinstance(condition, _Code):
                     return self.value(then if condition else otherwise, bound)
-                return _ite(condition, self.value(then, bound), self.value(otherwise, bound))
+                return choice(condition, self.value(then, bound), self.value(otherwise, bound))
         args = [self.value(a, bound) for a in term.args]
         match term.name, args:
             case "not", [a]:
@@ -313,14 +355,8 @@ class _Emitter:
                 return 0
             case "eq", [a, b] if term.args[0].sort == BOOL:
                 return _operation("==", _not(a), _not(b))
-            case "eq", [tuple() as a, tuple() as b]:
-                return _all([_operation("==", x, y) for x, y in zip(a, b, strict=True)])
-            case "eq", [a, b]:
-                return _operation("==", a, b)
-            case "lt", [a, b]:
-                return _operation("<", a, b)
-            case "le", [a, b]:
-                return _operation("<=", a, b)
+            case "eq" | "lt" | "le", [a, b]:
+                return self.compared(term, a, b)
             case "add", [a, b]:
                 return _operation("+", a, b)
             case "sub", [a, b]:
@@ -361,6 +397,19 @@ class _Emitter:
                 break
         return values
 
+    def compared(self, term: Op, left: _Value, right: _Value) -> _Value:
+        """Whether two values that are no truth values are equal, or two integers in order."""
+        if isinstance(left, tuple):
+            return _all([_operation("==", x, y) for x, y in zip(left, right, strict=True)])
+        return _operation({"eq": "==", "lt": "<", "le": "<="}[term.name], left, right)
+
+    def largest(self, values: list[_Value]) -> _Value:
+        """The greatest of those that are not None, 0 where there is none."""
+        if not values:
+            return 0
+        listed = ", ".join(text_of(v) for v in values)
+        return _Code(f"max([v for v in ({listed},) if v is not None], default=0)")
+
     def _bit(self, members: Term, element: list[str]) -> int:
         assert isinstance(members.sort, SetSort)
         return self._of.bit(members.sort, tuple(element))
@@ -373,13 +422,14 @@ class _Emitter:
         assert term.function is not None
         weights = self._of.world.functions[term.function.name]
         each = [weights[x] for x in self._of.elements(term.function.domain)]
-        parts = [_ite(_operation("&", bits, 1 << k), w, 0) for k, w in enumerate(each)]
-        return _sum(parts, " + ")
+        parts = [choice(_operation("&", bits, 1 << k), w, 0) for k, w in enumerate(each)]
+        return sum_of(parts, " + ")
 
 
-def _text(value: _Value) -> str:
+def text_of(value: _Value) -> str:
+    """The value as Python writes it."""
     if isinstance(value, tuple):
-        return "(" + "".join(f"{_text(v)}, " for v in value) + ")"
+        return "(" + "".join(f"{text_of(v)}, " for v in value) + ")"
     return value if isinstance(value, _Code) else repr(value)
 
 
@@ -391,7 +441,7 @@ def _constant(value: _Value) -> Any:
 
 def _operation(operator: str, left: _Value, right: _Value) -> _Value:
     if isinstance(left, _Code) or isinstance(right, _Code):
-        return _Code(f"({_text(left)} {operator} {_text(right)})")
+        return _Code(f"({text_of(left)} {operator} {text_of(right)})")
     return eval(f"left {operator} right", {}, {"left": left, "right": right})
 
 
@@ -406,28 +456,22 @@ def _all(values: list[_Value]) -> _Value:
     return _Code("(" + " and ".join(dict.fromkeys(unknown)) + ")") if unknown else True
 
 
-def _ite(condition: _Value, then: _Value, otherwise: _Value) -> _Value:
+def choice(condition: _Value, then: _Value, otherwise: _Value) -> _Value:
+    """One of two values."""
     if not isinstance(condition, _Code):
         return then if condition else otherwise
     if isinstance(then, tuple):
         pairs = zip(then, otherwise, strict=True)
-        return tuple(_ite(condition, a, b) for a, b in pairs)
-    if _text(then) == _text(otherwise):
+        return tuple(choice(condition, a, b) for a, b in pairs)
+    if text_of(then) == text_of(otherwise):
         return then
-    return _Code(f"({_text(then)} if {condition} else {_text(otherwise)})")
+    return _Code(f"({text_of(then)} if {condition} else {text_of(otherwise)})")
 
 
-def _sum(values: list[_Value], operator: str) -> _Value:
+def sum_of(values: list[_Value], operator: str) -> _Value:
+    """The values put together by the operator: a sum, or the union of bits."""
     known = sum(v for v in values if not isinstance(v, _Code))
     unknown = [v for v in values if isinstance(v, _Code)]
     if not unknown:
         return known
     return _Code("(" + operator.join([*unknown, *([repr(known)] if known else ())]) + ")")
-
-
-def _largest(values: list[_Value]) -> _Value:
-    """The greatest of those that are not None, 0 where there is none."""
-    if not values:
-        return 0
-    listed = ", ".join(_text(v) for v in values)
-    return _Code(f"max([v for v in ({listed},) if v is not None], default=0)")

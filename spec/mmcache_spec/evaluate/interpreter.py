@@ -15,7 +15,7 @@ from ..kernel.goals import ANY, Goal
 from ..kernel.system import Action, Invariant, Property, TransitionSystem
 from ..kernel.terms import Binder, Function, Literal, Op, Sort, Symbol, Term, unnamed
 
-__all__ = ["Call", "Interpreter", "State", "Step", "World"]
+__all__ = ["ActionCall", "Interpreter", "State", "Step", "World"]
 
 Value = Any
 """bool, int, an element (a string), a frozenset of tuples of elements, or a dict (a map)."""
@@ -33,7 +33,7 @@ class World:
 
 
 @dataclass(frozen=True)
-class Call:
+class ActionCall:
     """An action with its arguments, by parameter name."""
 
     action: str
@@ -44,7 +44,7 @@ class Call:
 class Step:
     """What a call did: the guards that it failed (then nothing happened), its result, the state."""
 
-    call: Call
+    call: ActionCall
     refused_by: tuple[str, ...]
     result: Value
     before: State
@@ -70,7 +70,7 @@ class Interpreter:
         nothing = _Scope({}, {}, {}, None)
         return {v.name: self._value(term, nothing, {}) for v, term in self.system.init}
 
-    def call(self, state: State, call: Call) -> Step:
+    def call(self, state: State, call: ActionCall) -> Step:
         """Perform one call; where a guard fails, the step names it and the state stays."""
         action = self.system.action(call.action)
         scope = _Scope(state, {}, call.arguments, None)
@@ -85,7 +85,7 @@ class Interpreter:
             after[name] = self._value(term, scope, {})
         return Step(call, (), answer, state, after)
 
-    def run(self, calls: Sequence[Call], start: State | None = None) -> Iterator[Step]:
+    def run(self, calls: Sequence[ActionCall], start: State | None = None) -> Iterator[Step]:
         state: State = self.initial() if start is None else start
         for call in calls:
             step = self.call(state, call)
@@ -130,7 +130,7 @@ class Interpreter:
         scope = _Scope(step.before, step.after, step.call.arguments, step.result)
         return step.call.action == goal.action and bool(self._value(goal.condition, scope, {}))
 
-    def condition_holds(self, goal: Goal, state: State, call: Call) -> bool:
+    def condition_holds(self, goal: Goal, state: State, call: ActionCall) -> bool:
         """Whether the goal's condition holds before this call, made or refused."""
         return bool(self._value(goal.condition, _Scope(state, {}, call.arguments, None), {}))
 
@@ -157,12 +157,14 @@ class Interpreter:
         scope = _Scope(step.before, step.after, step.call.arguments, step.result)
         return self._value(term, scope, {})
 
-    def calls(self, action: Action, integers: Sequence[int]) -> Iterator[Call]:
+    def calls(self, action: Action, integers: Sequence[int]) -> Iterator[ActionCall]:
         """Every call of this action, with all elements and these integers for arguments."""
         names = (p.name for p in action.parameters)
         return self.calls_with(action, dict.fromkeys(names, integers))
 
-    def calls_with(self, action: Action, integers: Mapping[str, Sequence[int]]) -> Iterator[Call]:
+    def calls_with(
+        self, action: Action, integers: Mapping[str, Sequence[int]]
+    ) -> Iterator[ActionCall]:
         """Every call of this action, with all elements, and these integers for each parameter."""
         choices: list[Sequence[Value]] = [
             integers[p.name] if p.sort.name == "Int" else self._elements(p.sort)
@@ -170,7 +172,7 @@ class Interpreter:
         ]
         for values in product(*choices):
             names = (p.name for p in action.parameters)
-            yield Call(action.name, dict(zip(names, values, strict=True)))
+            yield ActionCall(action.name, dict(zip(names, values, strict=True)))
 
     # Evaluation.
 

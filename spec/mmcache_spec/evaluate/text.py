@@ -53,6 +53,9 @@ def names_in(term: Term) -> dict[str, Term]:
     if isinstance(term, Op) and term.name == "named" and len(term.args) == 1:
         found[str(term.label)] = term.args[0]
         parts = term.args
+    elif isinstance(term, Op) and term.name == "named" and len(term.args) == 2:
+        found[str(term.label)] = _in_general(term)
+        parts = term.args
     elif isinstance(term, Op):
         parts = term.args[1:] if term.name == "named" else term.args
     elif isinstance(term, Binder):
@@ -60,6 +63,24 @@ def names_in(term: Term) -> dict[str, Term]:
     for part in parts:
         found.update(names_in(part))
     return found
+
+
+def _in_general(term: Op) -> Term:
+    """What a definition says, with the name that it has for its argument in place of that."""
+    body, actual = term.args
+    formal = Symbol(actual.sort, str(term.label).split("(")[1].rstrip(")"), "bound")
+
+    def general(t: Term) -> Term:
+        if t is actual:
+            return formal
+        if isinstance(t, Op):
+            return replace(t, args=tuple(map(general, t.args)))
+        if isinstance(t, Binder):
+            value = None if t.value is None else general(t.value)
+            return replace(t, body=general(t.body), value=value)
+        return t
+
+    return general(body)
 
 
 def _show(term: Term, context: int) -> str:
@@ -133,6 +154,8 @@ def _operator(term: Op) -> tuple[str, int]:
     if term.name == "named":
         if len(args) == 1:
             return str(term.label), _TIGHT
+        if len(args) == 2:
+            return f"{str(term.label).split('(')[0]}({_show(args[1], _LOOSE)})", _TIGHT
         left, right = (_show(a, _SUM) for a in args[1:])
         return f"{left} {term.label} {right}", _RELATION
     if term.name in _INFIX:

@@ -36,7 +36,7 @@ from ..kernel.terms import (
 __all__ = ["Unbounded"]
 
 Z3 = Any
-Scope = Mapping[Symbol, Z3]
+Bindings = Mapping[Symbol, Z3]
 
 
 @dataclass
@@ -99,13 +99,13 @@ class Unbounded:
 
     # Terms.
 
-    def _term(self, term: Term, scope: Scope) -> Z3:
+    def _term(self, term: Term, bindings: Bindings) -> Z3:
         term = unnamed(term)
         match term:
             case Literal(value=value):
                 return z3.IntVal(value)
             case Symbol(role="bound"):
-                return scope[term]
+                return bindings[term]
             case Symbol():
                 name = f"{term.name}_after" if term.role == "next" else term.name
                 key = name, term.sort.name
@@ -113,46 +113,48 @@ class Unbounded:
                     self._symbols[key] = z3.Const(name, self._sort(term.sort))
                 return self._symbols[key]
             case Binder(name="forall" | "exists"):
-                inner, variables = self._open(term.variables, scope)
+                inner, variables = self._open(term.variables, bindings)
                 quantifier = z3.ForAll if term.name == "forall" else z3.Exists
                 return quantifier(variables, self._term(term.body, inner))
             case Binder():
-                return self._lift(term, scope)
+                return self._lift(term, bindings)
             case Op(name="total", function=Function() as weight, args=(members,)):
                 measure = self._function(f"total_{weight.name}", members.sort, INT)
-                return measure(self._term(members, scope))
+                return measure(self._term(members, bindings))
             case Op(name="apply", function=Function() as f, args=(argument,)):
-                return self._function(f.name, f.domain, f.range)(self._term(argument, scope))
+                return self._function(f.name, f.domain, f.range)(self._term(argument, bindings))
             case Op(name="member", args=(members, *element)):
                 assert isinstance(members.sort, SetSort)
-                values = [self._term(e, scope) for e in element]
-                return self._member(members.sort)(self._term(members, scope), *values)
+                values = [self._term(e, bindings) for e in element]
+                return self._member(members.sort)(self._term(members, bindings), *values)
             case Op(name="get", args=(table, key)):
                 assert isinstance(table.sort, MapSort)
-                return self._lookup(table.sort)(self._term(table, scope), self._term(key, scope))
+                return self._lookup(table.sort)(
+                    self._term(table, bindings), self._term(key, bindings)
+                )
             case Op(name="insert" | "remove" | "union" | "minus" | "empty" | "put"):
-                return self._lift(pointwise(term), scope)
+                return self._lift(pointwise(term), bindings)
             case Op(name=name, args=args):
-                return _OPERATORS[name](*(self._term(a, scope) for a in args))
+                return _OPERATORS[name](*(self._term(a, bindings) for a in args))
         raise TypeError(f"no translation for {term!r}")
 
-    def _open(self, variables: tuple[Symbol, ...], scope: Scope) -> tuple[Scope, list[Z3]]:
-        depth = len(scope)
+    def _open(self, variables: tuple[Symbol, ...], bindings: Bindings) -> tuple[Bindings, list[Z3]]:
+        depth = len(bindings)
         opened = [
             z3.Const(f"{v.name}.{depth + k}", self._sort(v.sort)) for k, v in enumerate(variables)
         ]
-        return {**scope, **dict(zip(variables, opened, strict=True))}, opened
+        return {**bindings, **dict(zip(variables, opened, strict=True))}, opened
 
-    def _lift(self, binder: Binder, scope: Scope) -> Z3:
+    def _lift(self, binder: Binder, bindings: Bindings) -> Z3:
         """A symbol for a comprehension, applied to the variables bound around it."""
         form, outer = alpha_form(binder)
-        free = [scope[v] for v in outer]
+        free = [bindings[v] for v in outer]
         if form not in self._lifted:
             name = f"{binder.name}!{len(self._lifted)}"
             symbol = z3.Function(name, *(x.sort() for x in free), self._sort(binder.sort))
             lifted = self._lifted[form] = _Lifted(symbol, set())
             outer_needs, self._needs = self._needs, lifted.needs
-            definition = self._definition(binder, symbol(*free), free, scope)
+            definition = self._definition(binder, symbol(*free), free, bindings)
             self._needs.add(len(self._definitions))
             self._definitions.append(definition)
             self._needs = outer_needs
@@ -160,8 +162,8 @@ class Unbounded:
         self._needs |= lifted.needs
         return lifted.symbol(*free)
 
-    def _definition(self, binder: Binder, lifted: Z3, free: list[Z3], scope: Scope) -> Z3:
-        inner, variables = self._open(binder.variables, scope)
+    def _definition(self, binder: Binder, lifted: Z3, free: list[Z3], bindings: Bindings) -> Z3:
+        inner, variables = self._open(binder.variables, bindings)
         body = self._term(binder.body, inner)
         if isinstance(binder.sort, SetSort):
             cell = self._member(binder.sort)(lifted, *variables)

@@ -81,6 +81,63 @@ TWO_ITEMS = Ranges(
 )
 """Two items one after the other, which may need more room than there is."""
 
+
+@dataclass(frozen=True)
+class Queue:
+    """One world of the queue: for each request its tokens, and its items by what they are.
+
+    An item is its hash, its first token and its length; the hashes have these sizes.
+    """
+
+    requests: tuple[tuple[int, tuple[tuple[str, int, int], ...]], ...]
+    sizes: Mapping[str, int]
+    capacity: int
+    token_budget: int
+    encoder_budget: int
+    lookahead: int
+
+    @property
+    def world(self) -> World:
+        names = [f"r{k + 1}" for k in range(len(self.requests))]
+        items = {
+            f"{name}/{k}": (name, *item)
+            for name, (_, mine) in zip(names, self.requests, strict=True)
+            for k, item in enumerate(mine)
+        }
+        return World(
+            {"Hash": tuple(self.sizes), "Request": tuple(names), "Input": tuple(items)},
+            {
+                "capacity": self.capacity,
+                "token_budget": self.token_budget,
+                "encoder_budget": self.encoder_budget,
+                "lookahead": self.lookahead,
+                "watched": 0,
+            },
+            {
+                "size": self.sizes,
+                "hash_of": {i: h for i, (_, h, _, _) in items.items()},
+                "owner": {i: r for i, (r, _, _, _) in items.items()},
+                "offset": {i: o for i, (_, _, o, _) in items.items()},
+                "length": {i: n for i, (_, _, _, n) in items.items()},
+                "prompt": {r: n for r, (n, _) in zip(names, self.requests, strict=True)},
+                "arrival": {r: k for k, r in enumerate(names)},
+            },
+        )
+
+
+QUEUES = (
+    Queue(((4, (("A", 1, 2),)), (3, (("B", 0, 1),))), {"A": 2, "B": 1}, 2, 3, 2, 1),
+    Queue(((5, (("A", 0, 1), ("B", 2, 2))),), {"A": 1, "B": 2}, 2, 3, 2, 2),
+    Queue(((5, (("A", 1, 1), ("B", 2, 2))),), {"A": 1, "B": 1}, 2, 4, 2, 2),
+    Queue(((5, (("A", 1, 3),)),), {"A": 1}, 1, 4, 1, 1),
+    Queue(((4, (("A", 0, 1), ("B", 1, 2))),), {"A": 1, "B": 2}, 3, 4, 2, 0),
+    Queue(((5, (("A", 1, 1), ("B", 2, 1), ("A", 3, 1))),), {"A": 1, "B": 1}, 2, 5, 1, 1),
+    Queue(((5, ()), (2, (("A", 0, 2),))), {"A": 1}, 1, 3, 1, 3),
+    Queue(((3, (("A", 2, 1),)), (3, (("B", 1, 1),))), {"A": 2, "B": 1}, 2, 3, 2, 2),
+)
+"""In each of them several caps meet: room for one of two, a drafter that reads into the next item,
+an item that the budget or a boundary cuts, an end within the lookahead."""
+
 WORLDS: dict[str, tuple[Few, ...]] = {
     "ledger": (
         Few(2, 1, 2, 1),
@@ -228,10 +285,13 @@ def arena(system: TransitionSystem) -> Arena:
     worlds: list[World] = []
     for few in WORLDS.get(system.name, DEFAULT):
         worlds += _richest(system, few)
+    if system.name == "progress":
+        worlds += [queue.world for queue in QUEUES]
+    integers = range(6) if system.name == "progress" else range(3)
+    quick = len(worlds) if system.name == "progress" else 2
     deep = [w for few in DEEP.get(system.name, ()) for w in _richest(system, few)]
-    integers = (0, 1, 2, 3) if system.name == "progress" else (0, 1, 2)
     couplings = COUPLINGS.get(system.name, ())
-    return Arena(system, tuple(worlds), couplings, 2, integers, MOST_STATES, tuple(deep))
+    return Arena(system, tuple(worlds), couplings, quick, integers, MOST_STATES, tuple(deep))
 
 
 def _richest(system: TransitionSystem, few: Few) -> list[World]:

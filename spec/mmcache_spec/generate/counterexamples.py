@@ -11,7 +11,7 @@ from .warm_up import warm_up
 __all__ = ["counterexamples"]
 
 
-SEARCH = scopes_up_to(4, 3, 2)
+SEARCH = scopes_up_to(3, 2, 2)
 
 
 BOUND = 8

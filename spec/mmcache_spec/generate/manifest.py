@@ -15,6 +15,7 @@ __all__ = ["manifest", "statistics"]
 def manifest(suite: Suite) -> bytes:
     """Canonical bytes, as of the vectors."""
     content: dict[str, Any] = {
+        "defends": suite.defends,
         "format": "mmcache/manifest",
         "format_version": 1,
         "sizes": {"smoke": suite.smoke, "standard": sorted(suite.vectors)},

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mmcache_vectors.manager import Vector
 
 from .counterexamples import counterexamples
+from .defends import defends
 from .draft import content, contents, distinct
 from .managers import MANAGERS, specified, system_name, wrong_ledgers
 from .mutants import against_survivors
@@ -28,11 +29,12 @@ SMOKE = 20
 
 @dataclass(frozen=True)
 class Suite:
-    """Vectors by id; the ids of the small size; and what each vector reaches and kills."""
+    """Vectors by id; the ids of the small size; what each vector reaches and kills; its clauses."""
 
     vectors: dict[str, Vector]
     smoke: list[str]
     strengths: dict[str, list[str]]
+    defends: dict[str, list[str]]
 
 
 def generate(executor: Executor) -> Suite:
@@ -58,7 +60,17 @@ def generate(executor: Executor) -> Suite:
         {key: candidates[key] for key in standard},
         smoke,
         {key: sorted(strengths[key]) for key in standard},
+        dict(_defended({key: candidates[key] for key in standard}, strengths, executor)),
     )
+
+
+def _defended(
+    vectors: dict[str, Vector], strengths: dict[str, set[str]], executor: Executor
+) -> Iterator[tuple[str, list[str]]]:
+    keys = sorted(vectors)
+    work = [vectors[k] for k in keys], [sorted(strengths[k]) for k in keys]
+    for key, clauses in zip(keys, executor.map(defends, *work, chunksize=4), strict=True):
+        yield key, list(clauses)
 
 
 def strengths_of(vectors: dict[str, Vector], executor: Executor) -> Iterator[tuple[str, set[str]]]:

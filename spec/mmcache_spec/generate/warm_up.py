@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..checks.bounded import Trace
-from ..evaluate.interpreter import Call as SpecCall
-from ..evaluate.interpreter import Interpreter, State, World
+from ..evaluate.interpreter import ActionCall, Interpreter, State, World
 from ..oracle import by_age
 from .managers import specified
 
@@ -23,15 +22,15 @@ def warm_up(trace: Trace) -> Trace | None:
     aged = by_age(state)
     warm = {f"warm/{k}": h for k, h in enumerate(aged)}
     held = [i for (i,) in sorted(state["held"])]
-    calls = [SpecCall("allocate", {"input": i}) for i in warm]
+    calls = [ActionCall("allocate", {"input": i}) for i in warm]
     seen: set[str] = set()
     for i in held:
         action = "check_and_update_cache" if hash_of[i] in seen else "allocate"
         seen.add(hash_of[i])
-        calls.append(SpecCall(action, {"input": i}))
-    calls += [SpecCall("free_encoder_input", {"input": i}) for i in warm]
+        calls.append(ActionCall(action, {"input": i}))
+    calls += [ActionCall("free_encoder_input", {"input": i}) for i in warm]
     if warm or held:
-        calls.append(SpecCall("get_freed_mm_hashes"))
+        calls.append(ActionCall("get_freed_mm_hashes"))
     extended = _with_request(world, "warm", warm) if warm else world
     interpreter = Interpreter(specified("ledger"), extended)
     prefix = list(interpreter.run(calls))

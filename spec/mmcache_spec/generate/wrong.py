@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from ..checks.judging import Fate, judge
-from ..evaluate.interpreter import Call
+from ..evaluate.interpreter import ActionCall
 from ..kernel.system import TransitionSystem
 from ..kernel.wrong_designs import count, wrong_designs
 from ..model.equivalents import ACCEPTED
@@ -118,7 +118,7 @@ def _judge_part(name: str, kind: str, most: int | None, seed: int, start: int) -
     found = []
     for design in designs:
         judgement = judge(within, design.system)
-        calls: tuple[Call, ...] = ()
+        calls: tuple[ActionCall, ...] = ()
         reason = judgement.reason
         if judgement.found is not None:
             calls = judgement.found.calls
@@ -138,7 +138,7 @@ def _judge_part(name: str, kind: str, most: int | None, seed: int, start: int) -
     return found
 
 
-def _words(call: Call) -> str:
+def _words(call: ActionCall) -> str:
     return f"{call.action}({', '.join(str(v) for v in call.arguments.values())})"
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from .rewriting import points
 from .system import Action, TransitionSystem
-from .terms import Binder, Literal, Op, Term, unnamed
+from .terms import Literal, Op, Term
 
 __all__ = ["Mutant", "mutants", "mutants_to_make", "mutations"]
 
@@ -63,26 +64,15 @@ def _changes(action: Action) -> Iterator[tuple[str, Callable[[], Action]]]:
 
 
 def mutations(term: Term) -> Iterator[tuple[str, Term]]:
-    """Every term that differs in one place, and what differs, counted where it occurs again."""
+    """Every term that differs in one place, and what differs, counted where it occurs again.
+
+    The inside of a definition that is used several times is one place: see `rewriting.points`.
+    """
     seen: dict[str, int] = {}
-    for what, mutated in _each(term):
-        seen[what] = seen.get(what, 0) + 1
-        yield (what if seen[what] == 1 else f"{what} ({seen[what]})"), mutated
-
-
-def _each(term: Term) -> Iterator[tuple[str, Term]]:
-    term = unnamed(term)
-    yield from _here(term)
-    if isinstance(term, Op):
-        for k, argument in enumerate(term.args):
-            for what, changed in _each(argument):
-                yield what, replace(term, args=(*term.args[:k], changed, *term.args[k + 1 :]))
-    elif isinstance(term, Binder):
-        for what, changed in _each(term.body):
-            yield what, replace(term, body=changed)
-        if term.value is not None:
-            for what, changed in _each(term.value):
-                yield what, replace(term, value=changed)
+    for inner, put in points(term):
+        for what, mutated in _here(inner):
+            seen[what] = seen.get(what, 0) + 1
+            yield (what if seen[what] == 1 else f"{what} ({seen[what]})"), put(mutated)
 
 
 def _here(term: Term) -> Iterator[tuple[str, Term]]:

@@ -19,9 +19,9 @@ from .terms import (
     alpha_form,
 )
 
-__all__ = ["Answer", "Places", "always_the_same"]
+__all__ = ["PlaceValue", "Places", "always_the_same"]
 
-Answer = tuple[tuple[Term, ...], Term]
+PlaceValue = tuple[tuple[Term, ...], Term]
 """Some elements, and what a predicate or a lemma said of them."""
 
 
@@ -36,7 +36,7 @@ class Places:
     """
 
     arguments: Mapping[str, object]
-    said: Mapping[str, Sequence[Answer]]
+    said: Mapping[str, Sequence[PlaceValue]]
     sorts: Mapping[Sort, Sort]
 
     def filled(self, general: Term, actual: Term) -> bool:
@@ -94,12 +94,12 @@ def _identical(some: Sequence[object], others: Sequence[object]) -> bool:
     return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
 
 
-def always_the_same(answers: Sequence[Answer]) -> bool:
+def always_the_same(answers: Sequence[PlaceValue]) -> bool:
     """Whether a predicate said the same of all elements of which it was asked."""
     return all(_of_any(answer) == _of_any(answers[0]) for answer in answers)
 
 
-def _of_any(answer: Answer) -> tuple[object, list[int]]:
+def _of_any(answer: PlaceValue) -> tuple[object, list[int]]:
     """What was said, in a form that is the same whatever elements it was said of."""
     elements, formula = answer
     variables = tuple(x for x in elements if isinstance(x, Symbol))

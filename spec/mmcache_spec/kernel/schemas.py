@@ -17,7 +17,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Annotated, Any, Generic, ParamSpec, final, get_type_hints
 
-from .places import Answer, Places, always_the_same
+from .places import Places, PlaceValue, always_the_same
 from .terms import BOOL, INT, Binder, Function, MapSort, Op, SetSort, Sort, Symbol, Term, replaced
 
 __all__ = [
@@ -307,7 +307,7 @@ class _Application:
         self.finite: list[Term] = []
         self.weights: list[Function] = []
         self._schema = schema
-        self._said: dict[str, list[Answer]] = {}
+        self._said: dict[str, list[PlaceValue]] = {}
         """What a predicate or a lemma said of which elements, by the name of the argument."""
         names = list(schema.kinds)
         self._given = dict(zip(names, arguments, strict=True))
@@ -401,7 +401,7 @@ class _Recorded:
         self,
         given: Any,
         kind: Kind,
-        said: list[Answer],
+        said: list[PlaceValue],
         application: _Application,
     ) -> None:
         self.__code__ = given.__code__

@@ -353,6 +353,17 @@ class TransitionSystem:
                 return action
         raise KeyError(f"{self.name} has no action {name!r}")
 
+    def claiming(
+        self, invariants: Iterable[Invariant] = (), action_properties: Iterable[ActionProperty] = ()
+    ) -> TransitionSystem:
+        """The same system, of which only this is claimed; its proofs may rest on all there is."""
+        return replace(
+            self,
+            actions=tuple(replace(a, premises={}) if a.premises else a for a in self.actions),
+            invariants=tuple(invariants),
+            action_properties=tuple(action_properties),
+        )
+
     @property
     def properties(self) -> tuple[Property, ...]:
         return (*self.invariants, *self.action_properties)

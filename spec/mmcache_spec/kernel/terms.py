@@ -33,6 +33,7 @@ __all__ = [
     "alpha_form",
     "any_of",
     "constant",
+    "defined",
     "empty",
     "exists",
     "forall",
@@ -278,6 +279,13 @@ def _pointwise(members: Term, body: Callable[[tuple[Symbol, ...]], Term]) -> Ter
 def named(name: str, term: Term) -> Term:
     """The term, to be shown to people by its name."""
     return Op(term.sort, "named", (term,), label=name)
+
+
+def defined(name: str, build: Callable[[Term], Term], of: Term) -> Term:
+    """What a definition says of a term, to be shown to people by its name: `fits(i)`."""
+    formal = build.__code__.co_varnames[build.__code__.co_argcount - 1]
+    body = build(of)
+    return Op(body.sort, "named", (body, of), label=f"{name}({formal})")
 
 
 def number(value: int) -> Term:

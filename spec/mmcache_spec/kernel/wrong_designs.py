@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from .mutants import mutants_to_make, mutations
-from .rewriting import places, rewritten, substituted
+from .rewriting import points, rewritten, substituted
 from .system import Action, TransitionSystem
 from .terms import (
     BOOL,
@@ -177,7 +177,7 @@ def _changed_places(
 ) -> Changed:
     """Every place of the action, with every other term that may stand there."""
     for where, term, write in _written(action):
-        for inner, put in places(term):
+        for inner, put in points(term):
             for what, other in others(inner):
                 yield f"{where}, {what}", write(put(other))
 

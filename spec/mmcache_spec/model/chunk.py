@@ -28,11 +28,13 @@ from ..kernel.terms import (
     all_of,
     any_of,
     constant,
+    defined,
     exists,
     forall,
     function,
     ite,
     largest,
+    named,
     number,
     parameter,
     setof,
@@ -51,13 +53,17 @@ __all__ = [
     "TOKENS",
     "Caps",
     "Chunk",
+    "Room",
+    "budget",
     "chunk",
+    "compute",
     "encoder_budget",
     "ends_at",
     "length",
     "lookahead",
     "offset",
     "prompt",
+    "stop",
     "token_budget",
     "whole_budget",
 ]
@@ -156,6 +162,67 @@ RIGHT_CAPS = Caps()
 
 
 @dataclass(frozen=True)
+class Room:
+    """One request that is asked for from a token on, and the room there is for its items.
+
+    Attributes:
+        request: Who is asked.
+        start: The first token to compute.
+        pinned: The hashes that somebody needs and that cannot be evicted.
+        cached: The hashes that need not be encoded.
+    """
+
+    request: Term
+    start: Term
+    pinned: Term
+    cached: Term
+
+    @property
+    def farthest(self) -> Term:
+        """Where the chunk ends if nothing is in its way but the budget."""
+        within = self.start + budget
+        least = ite(prompt(self.request) <= within, prompt(self.request), within)
+        return named("farthest", least)
+
+    def ahead(self, i: Term) -> Term:
+        """An item of the request of which some token is not computed yet."""
+        return defined(
+            "ahead", lambda i: all_of(owner(i) == self.request, self.start < ends_at(i)), i
+        )
+
+    def _until(self, i: Term, k: Term) -> Term:
+        """The hash of this item, or of one of the request before it."""
+        return exists(
+            INPUT, lambda j: all_of(self.ahead(j), offset(j) <= offset(i), hash_of(j) == k)
+        )
+
+    def needed(self, i: Term) -> Term:
+        """The hashes for which there must be room if the item is taken."""
+        return setof(HASH, lambda k: self.pinned.has(k) | self._until(i, k))
+
+    def new(self, i: Term) -> Term:
+        """The hashes that must be encoded if the item is taken."""
+        return setof(HASH, lambda k: ~self.cached.has(k) & self._until(i, k))
+
+    def fits(self, i: Term) -> Term:
+        """There is, or eviction makes, room for this item and those of the request before it."""
+        return all_of(total(self.needed(i), size) <= capacity, total(self.new(i), size) <= compute)
+
+    def unfit(self, i: Term) -> Term:
+        """An item that is ahead and finds no room."""
+        return defined("unfit", lambda i: self.ahead(i) & ~self.fits(i), i)
+
+    def taken_by(self, tokens: Term, i: Term) -> Term:
+        """A chunk of so many tokens, or the drafter behind it, reaches the item, and it fits."""
+        reads_to = self.start + tokens + lookahead
+        return defined(
+            "taken",
+            lambda i: all_of(tokens > 0, self.ahead(i), offset(i) < reads_to, self.fits(i)),
+            i,
+        )
+
+
+@dataclass(frozen=True)
 class Chunk:
     """What one request gets: the parts of a decision, as terms."""
 
@@ -163,69 +230,35 @@ class Chunk:
     """How many tokens it computes; 0 where it gets none."""
     guard: dict[str, Term]
     """What is true of the budgets and the boundary."""
-    looks_up: Term
-    """Whether the items are looked up at all: the alignment leaves something."""
-    takes: Callable[[Term], Term]
-    """Of an input: whether it is in reach, and may be hit or allocated."""
-    needed: Callable[[Term], Term]
-    """Of an input: the hashes for which there must be room if it is taken."""
-    new: Callable[[Term], Term]
-    """Of an input: the hashes that must be encoded if it is taken."""
+    looked_up: Callable[[Term], Term]
+    """Of an input: whether it was looked up and found to fit, though there may be no tokens."""
+    blocked: Callable[[Term], Term]
+    """Of an input: whether there is no room for it, or the boundary would split it."""
 
 
-def chunk(caps: Caps, request: Term, start: Term, pinned: Term, cached: Term) -> Chunk:
-    """The chunk of a request that starts at a token, as `caps` have it.
-
-    Args:
-        caps: The design.
-        request: Who is asked.
-        start: The first token to compute.
-        pinned: The hashes that somebody needs and that cannot be evicted.
-        cached: The hashes that need not be encoded.
-    """
-
-    def ahead(i: Term) -> Term:
-        return all_of(owner(i) == request, start < ends_at(i))
-
-    def until(i: Term, k: Term) -> Term:
-        """The hash of this item, or of one of the request before it."""
-        return exists(INPUT, lambda j: all_of(ahead(j), offset(j) <= offset(i), hash_of(j) == k))
-
-    def needed(i: Term) -> Term:
-        return setof(HASH, lambda k: pinned.has(k) | until(i, k))
-
-    def new(i: Term) -> Term:
-        return setof(HASH, lambda k: ~cached.has(k) & until(i, k))
-
-    def fits(i: Term) -> Term:
-        """There is, or eviction makes, room for this item and those of the request before it."""
-        return all_of(total(needed(i), size) <= capacity, total(new(i), size) <= compute)
-
-    farthest = _least(prompt(request), start + budget)
+def chunk(caps: Caps, room: Room) -> Chunk:
+    """The chunk of a request, as `caps` have it."""
+    request, start, farthest = room.request, room.start, room.farthest
     aligned = stop if caps.alignment == "before_room" else farthest
-
-    def unfit(i: Term) -> Term:
-        return ahead(i) & ~fits(i)
 
     def split(i: Term) -> Term:
         if caps.items == "chunked":
             return FALSE
-        return all_of(ahead(i), start <= offset(i), aligned < ends_at(i))
+        return defined(
+            "split", lambda i: all_of(room.ahead(i), start <= offset(i), aligned < ends_at(i)), i
+        )
 
-    limit = _cut_for_room(farthest, unfit)
-    wish = _reserve(request, _align(caps, request, start, _cut(aligned, unfit, split)))
-
-    def taken_within_limits(i: Term) -> Term:
-        return all_of(ahead(i), offset(i) < farthest + lookahead, fits(i))
-
-    def taken_with_wishes(i: Term) -> Term:
-        return all_of(ahead(i), offset(i) < aligned + lookahead, fits(i), ~split(i))
-
-    gives_way = whole_budget & (wish <= start) if caps.wishes == "give_way" else FALSE
-    end = ite(gives_way, limit, wish) if caps.wishes == "give_way" else wish
+    cut = named("cut", _cut(aligned, room.unfit, split))
+    before_reserve = cut
+    if caps.alignment == "after_room":
+        before_reserve = named("aligned", _align(request, start, cut))
+    limit = named("limit", _cut_for_room(farthest, room.unfit))
+    wish = named("wish", _reserve(request, before_reserve))
+    end = ite(whole_budget & (wish <= start), limit, wish) if caps.wishes == "give_way" else wish
+    end = named("end", end)
     boundary = all_of(start <= stop, stop <= farthest, whole_budget.implies(start < stop))
     return Chunk(
-        tokens=end - start,
+        tokens=ite(start < end, end - start, 0),
         guard={
             "budgets": all_of(
                 number(1) <= budget,
@@ -235,10 +268,14 @@ def chunk(caps: Caps, request: Term, start: Term, pinned: Term, cached: Term) ->
             ),
             **({} if caps.alignment == "none" else {"boundary": boundary}),
         },
-        looks_up=start < aligned,
-        takes=lambda i: ite(gives_way, taken_within_limits(i), taken_with_wishes(i)),
-        needed=needed,
-        new=new,
+        looked_up=lambda i: all_of(
+            start < aligned,
+            room.ahead(i),
+            offset(i) < aligned + lookahead,
+            room.fits(i),
+            ~split(i),
+        ),
+        blocked=lambda i: any_of(room.unfit(i), split(i)),
     )
 
 
@@ -268,10 +305,8 @@ def _cut(end: Term, unfit: Callable[[Term], Term], split: Callable[[Term], Term]
     return end - largest(INPUT, is_first, lambda i: end - before(i))
 
 
-def _align(caps: Caps, request: Term, start: Term, end: Term) -> Term:
+def _align(request: Term, start: Term, end: Term) -> Term:
     """Where the alignment comes last, back to the boundary, or to the start if it lies beyond."""
-    if caps.alignment != "after_room":
-        return end
     return ite(end == prompt(request), end, ite(stop <= end, stop, start))
 
 
@@ -279,7 +314,3 @@ def _reserve(request: Term, end: Term) -> Term:
     """Not so near to the end of the prompt that the drafter reads beyond it."""
     near = (end < prompt(request)) & (prompt(request) - lookahead < end)
     return ite(near, prompt(request) - lookahead, end)
-
-
-def _least(a: Term, b: Term) -> Term:
-    return ite(a <= b, a, b)

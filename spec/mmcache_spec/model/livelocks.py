@@ -25,7 +25,11 @@ _ALIGNED = Caps(alignment="before_room", items="chunked", wishes="stand")
 _RESERVE = Caps(alignment="none", items="chunked", wishes="stand")
 
 _AT_ONCE = Expected(
-    ("S7",), ("arrive", "schedule"), ("schedule",), "S7", lasso=(("arrive",), ("schedule",))
+    ("S7", "S13"),
+    ("arrive", "schedule"),
+    ("schedule",),
+    "S7",
+    lasso=(("arrive",), ("schedule",)),
 )
 """The head of the queue is asked, gets nothing, and is asked again."""
 
@@ -70,7 +74,7 @@ LIVELOCKS = (
         (progress(ProgressDesign(waiting="keeps_references")),),
         ("vllm#31857",),
         Expected(
-            ("S7",),
+            ("S7", "S15"),
             ("arrive", "arrive", "schedule", "touch"),
             ("touch",),
             "S7",
@@ -83,7 +87,7 @@ LIVELOCKS = (
         (progress(ProgressDesign(no_tokens="keeps_hits")),),
         (),
         Expected(
-            ("S7",),
+            ("S7", "S15"),
             ("arrive", "arrive", "schedule", "schedule"),
             ("schedule",),
             "S7",
@@ -97,7 +101,7 @@ LIVELOCKS = (
         (progress(ProgressDesign(release="past_the_lookahead")),),
         ("vllm-ascend#17195",),
         Expected(
-            (),
+            ("S15",),
             ("arrive", "schedule", "schedule"),
             ("schedule", "schedule"),
             "S7",
@@ -139,6 +143,14 @@ LIVELOCKS = (
         LOOKAHEAD_FITS_THE_BUDGET,
     ),
     _at_once(
+        "whole_items_without_room",
+        "items are not split, each fits the budget with the lookahead, and there is no room for "
+        "one within the lookahead of the end of the prompt",
+        _WHOLE,
+        ITEMS_FIT_THE_BUDGET,
+        LOOKAHEAD_FITS_THE_BUDGET,
+    ),
+    _at_once(
         "alignment_against_the_reserve",
         "the same, and the last block boundary lies there",
         _ALIGNED,
@@ -170,7 +182,7 @@ LIVELOCKS = (
         (progress(ProgressDesign(progress="forgotten")),),
         (),
         Expected(
-            (),
+            ("S14",),
             ("arrive", "schedule", "schedule"),
             ("schedule", "schedule"),
             "S7",

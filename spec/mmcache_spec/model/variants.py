@@ -6,7 +6,8 @@ actions of its shortest counterexample, from the empty cache and from the start 
 
 from __future__ import annotations
 
-from .encoder_decoder import EncoderDecoderDesign, encoder_decoder
+from .decisions import DECISIONS, system_of
+from .encoder_decoder import encoder_decoder
 from .engine import EngineDesign, engine
 from .ledger import LedgerDesign, ledger
 from .livelocks import LIVELOCKS, WITHOUT_LIVELOCK
@@ -22,23 +23,24 @@ SPECIFIED = Variant(
     (ledger(), encoder_decoder(), engine(), progress()),
 )
 
+
+def _wrong(name: str, expected: Expected) -> Variant:
+    """The manager that takes this decision."""
+    decision = DECISIONS[name]
+    return Variant(name, decision.says, (system_of([name]),), decision.seen_in, expected)
+
+
 _WRONG = (
-    Variant(
+    _wrong(
         "unfiltered_report",
-        "the report names every hash that was evicted, even one that is cached again",
-        (ledger(LedgerDesign(report="unfiltered")),),
-        ("vllm#52482",),
         Expected(
             ("L1",),
             ("allocate", "free_encoder_input", "can_allocate", "allocate", "get_freed_mm_hashes"),
             ("can_allocate", "allocate", "get_freed_mm_hashes"),
         ),
     ),
-    Variant(
+    _wrong(
         "report_not_cleared",
-        "reading the report does not clear it",
-        (ledger(LedgerDesign(report="not_cleared")),),
-        (),
         Expected(
             (),
             (
@@ -52,86 +54,56 @@ _WRONG = (
             "L2",
         ),
     ),
-    Variant(
+    _wrong(
         "report_nothing",
-        "the report is always empty, so the worker never drops anything",
-        (ledger(LedgerDesign(report="nothing")),),
-        ("vllm#39544",),
         Expected(
             ("L2",),
             ("allocate", "free_encoder_input", "can_allocate", "get_freed_mm_hashes"),
             ("can_allocate", "get_freed_mm_hashes"),
         ),
     ),
-    Variant(
+    _wrong(
         "first_occurrence_release",
-        "a request loses its reference when the first of several positions is freed",
-        (ledger(LedgerDesign(reference_ends_at="first_occurrence")),),
-        ("vllm#54284", "vllm-ascend#16781"),
         Expected(("L8", "L15", "L9"), ("allocate", "free_encoder_input"), ("free_encoder_input",)),
     ),
-    Variant(
+    _wrong(
         "evict_newest_first",
-        "eviction takes the most recently unreferenced hash first",
-        (ledger(LedgerDesign(evicts="newest")),),
-        (),
         Expected(("L6",), ("allocate", "allocate", "free", "can_allocate"), ("can_allocate",)),
     ),
-    Variant(
+    _wrong(
         "evict_referenced",
-        "eviction does not ask whether a request still references the hash",
-        (ledger(LedgerDesign(evicts="referenced")),),
-        (),
         Expected(
             ("L4", "L8", "L14", "L6"),
             ("allocate", "allocate", "free_encoder_input", "can_allocate"),
             ("can_allocate",),
         ),
     ),
-    Variant(
+    _wrong(
         "refusal_evicts",
-        "can_allocate makes room before it decides to refuse",
-        (ledger(LedgerDesign(refusal="evicts")),),
-        (),
         Expected(("L7",), ("allocate", "free_encoder_input", "can_allocate"), ("can_allocate",)),
     ),
-    Variant(
+    _wrong(
         "release_credits_twice",
-        "freeing an input whose hash nobody references credits its size again",
-        (ledger(LedgerDesign(repeated_release="credited")),),
-        (),
         Expected(
             ("L4", "L9"),
             ("allocate", "free_encoder_input", "free_encoder_input"),
             ("free_encoder_input",),
         ),
     ),
-    Variant(
+    _wrong(
         "same_pass_double_charge",
-        "a hash that is allocated twice in one pass is charged twice",
-        (ledger(LedgerDesign(repeated_allocation="charged")),),
-        ("vllm#23544",),
         Expected(("L3",), ("allocate", "allocate_again"), ("allocate_again",)),
     ),
-    Variant(
+    _wrong(
         "reset_keeps_references",
-        "reset forgets the hashes but not which positions hold them",
-        (ledger(LedgerDesign(reset="keeps_references")),),
-        (),
         Expected(("L12", "L10"), ("allocate", "reset"), ("reset",)),
     ),
-    Variant(
+    _wrong(
         "encoder_decoder_repeated_credit",
-        "encoder-decoder: every release credits the size, also of an input that is not charged",
-        (encoder_decoder(EncoderDecoderDesign(credit="repeated")),),
-        ("vllm#55733", "vllm#51228"),
-        Expected(("E1",), ("free",), ("free",)),
+        Expected(("E1",), ("free_encoder_input",), ("free_encoder_input",)),
     ),
-    Variant(
+    _wrong(
         "encoder_decoder_same_pass_notice",
-        "encoder-decoder: a hash is reported in the pass that allocates it, before it is encoded",
-        (encoder_decoder(EncoderDecoderDesign(notice="same_pass")),),
-        ("vllm#32789",),
         Expected(("E2",), ("allocate", "get_freed_mm_hashes"), ("get_freed_mm_hashes",)),
     ),
 )

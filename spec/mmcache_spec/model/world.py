@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 from ..kernel.system import Axiom, Scope
 from ..kernel.terms import INT, Sort, Term, all_of, constant, forall, function
 
@@ -14,6 +16,7 @@ __all__ = [
     "WORLD",
     "capacity",
     "end_of",
+    "exact_name",
     "first_token",
     "hash_of",
     "inputs_of",
@@ -26,6 +29,7 @@ __all__ = [
     "scope",
     "scopes_of",
     "scopes_up_to",
+    "scopes_within",
     "size",
     "tokens_of",
 ]
@@ -119,10 +123,25 @@ def scope(hashes: int, requests: int, items: int) -> Scope:
     before each input of two tokens, and one after them all; that is of use to those systems only
     that know of tokens.
     """
-    rs = tuple(f"r{k + 1}" for k in range(requests))
-    inputs = {f"{r}/{p}": (r, p) for r in rs for p in range(items)}
+    return _universe(_exactly(hashes, requests, items), hashes, (items,) * requests)
+
+
+def _exactly(hashes: int, requests: int, items: int) -> str:
+    return f"{hashes} hashes, {requests} requests, {items} inputs each"
+
+
+def exact_name(scope: Scope) -> str:
+    """What the scope has, where each of its requests has as many inputs; no less is meant."""
+    hashes, requests, inputs = (len(scope.universe[s.name]) for s in (HASH, REQUEST, INPUT))
+    return _exactly(hashes, requests, inputs // requests if requests else 0)
+
+
+def _universe(name: str, hashes: int, items: tuple[int, ...]) -> Scope:
+    """As `scope`, but each request has its own number of inputs."""
+    rs = tuple(f"r{k + 1}" for k in range(len(items)))
+    inputs = {f"{r}/{p}": (r, p) for r, count in zip(rs, items, strict=True) for p in range(count)}
     return Scope(
-        name=f"{hashes} hashes, {requests} requests, {items} inputs each",
+        name=name,
         universe={
             "Hash": tuple(chr(ord("A") + k) for k in range(hashes)),
             "Request": rs,
@@ -131,25 +150,53 @@ def scope(hashes: int, requests: int, items: int) -> Scope:
         fixed={
             "owner": {i: r for i, (r, _) in inputs.items()},
             "position": {i: p for i, (_, p) in inputs.items()},
-            "inputs_of": dict.fromkeys(rs, items),
+            "inputs_of": dict(zip(rs, items, strict=True)),
             "first_token": {i: 1 + 3 * p for i, (_, p) in inputs.items()},
             "num_tokens": dict.fromkeys(inputs, 2),
-            "tokens_of": dict.fromkeys(rs, 1 + 3 * items),
+            "tokens_of": {r: 1 + 3 * n for r, n in zip(rs, items, strict=True)},
         },
         at_least={"capacity": 1, "size": 1},
-        interchangeable=("Hash", "Request"),
+        interchangeable=("Hash", "Request") if len(set(items)) <= 1 else ("Hash",),
     )
 
 
 def scopes_up_to(hashes: int, requests: int, inputs: int) -> list[Scope]:
-    """This scope, after the small ones within it where most examples live."""
+    """Every universe of no more than these: those with the fewest elements first.
+
+    `inputs` are those of one request, and requests may have different numbers of them.
+    """
+    name = (
+        f"up to {_count(hashes, 'hash', 'hashes')} and {_count(requests, 'request', 'requests')} "
+        f"of up to {_count(inputs, 'input', 'inputs')}"
+    )
+    counts = [
+        items
+        for number in range(requests + 1)
+        for items in combinations_with_replacement(range(inputs, -1, -1), number)
+    ]
+    sizes = [(h, items) for h in range(hashes + 1) for items in counts]
+    sizes.sort(key=lambda s: (s[0] + len(s[1]) + sum(s[1]), len(s[1]), sum(s[1]), s))
+    return [_universe(name, h, items) for h, items in sizes]
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def scopes_within(hashes: int, requests: int, inputs: int) -> list[Scope]:
+    """This scope, after the small ones within it where most examples live.
+
+    For systems that Z3 has to unroll, in one scope after the other.
+    """
     small = ((2, 2, inputs), (3, 2, inputs))
     within = [s for s in small if s[0] < hashes and s[1] <= requests]
     return [scope(*s) for s in (*within, (hashes, requests, inputs))]
 
 
-def scopes_of(system: str) -> list[Scope]:
-    """Where the counterexamples of this system are looked for by default."""
+def scopes_of(system: str, size: tuple[int, int, int] | None = None) -> list[Scope]:
+    """Where the counterexamples of this system are looked for: up to this size, or by default."""
+    if system == "engine":
+        return scopes_up_to(*size or (2, 2, 1))
     if system == "progress":
-        return [scope(2, 1, 2), scope(2, 2, 2)]
-    return scopes_up_to(3, 3, 1) if system == "engine" else scopes_up_to(4, 3, 2)
+        return scopes_within(*size) if size else [scope(2, 1, 2), scope(2, 2, 2)]
+    return scopes_up_to(*size or (3, 2, 2))

@@ -7,7 +7,7 @@ from typing import Any
 
 from mmcache_vectors.clauses import CLAUSES
 
-from ..checks.complete import Answer
+from ..checks.complete import QuestionOutcome
 from ..checks.two_answers import ANSWER, Difference
 from ..evaluate.interpreter import Interpreter, State, Step
 from ..kernel.system import TransitionSystem
@@ -18,7 +18,7 @@ __all__ = ["answer_story", "complete_summary"]
 INDENT = " " * 5
 
 
-def complete_summary(system: TransitionSystem, answers: Sequence[Answer]) -> Iterator[str]:
+def complete_summary(system: TransitionSystem, answers: Sequence[QuestionOutcome]) -> Iterator[str]:
     """The verdict on one system, and what it leaves free."""
     name = system.name.replace("_", "-")
     known = sum(a.verdict == "proved" for a in answers)
@@ -33,7 +33,7 @@ def complete_summary(system: TransitionSystem, answers: Sequence[Answer]) -> Ite
         yield f"  left free: {freedom}: {says}"
 
 
-def answer_story(answer: Answer) -> Iterator[str]:
+def answer_story(answer: QuestionOutcome) -> Iterator[str]:
     """What is not determined, and two designs that differ in it where they were found."""
     question, found = answer.question, answer.difference
     if found is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmcache_vectors.clauses import CLAUSES, Clause
+from mmcache_vectors.clauses import CLAUSES, Clause, report_address
 
 from ..checks.induction import Obligation, holds_by_definition
 from ..checks.vacuity import lemmas_of
@@ -14,8 +14,6 @@ from ..kernel.terms import Term
 from ..model.variants import SPECIFIED, VARIANTS
 
 __all__ = ["reference_page", "report_link"]
-
-PROJECTS = {"vllm": "vllm-project/vllm", "vllm-ascend": "vllm-project/vllm-ascend"}
 
 TITLES = {
     "ledger": "The ledger (`EncoderCacheManager`)",
@@ -27,8 +25,7 @@ TITLES = {
 
 def report_link(report: str) -> str:
     """A public report as a Markdown link."""
-    project, number = report.split("#")
-    return f"[{report}](https://github.com/{PROJECTS[project]}/issues/{number})"
+    return f"[{report}]({report_address(report)})"
 
 
 def reference_page() -> str:

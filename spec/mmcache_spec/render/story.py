@@ -9,7 +9,7 @@ from mmcache_vectors.clauses import CLAUSES
 
 from ..checks.bounded import Counterexample, Trace
 from ..checks.induction import CTI, Outcome
-from ..evaluate.interpreter import Call, Interpreter, State, Step, World
+from ..evaluate.interpreter import ActionCall, Interpreter, State, Step, World
 from ..oracle import by_age
 
 __all__ = ["as_json", "call_text", "cti_story", "ledger_text", "story"]
@@ -106,7 +106,7 @@ def _inputs_of(request: str, world: World) -> list[str]:
     return sorted(mine, key=position.__getitem__)
 
 
-def call_text(call: Call, world: World) -> str:
+def call_text(call: ActionCall, world: World) -> str:
     """The call as Python writes it, with the item's hash for the reader."""
     given = dict(call.arguments)
     arguments = []

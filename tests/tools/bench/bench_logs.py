@@ -15,7 +15,7 @@ from statistics import median
 
 from mmcache import EncoderCacheManager
 from mmcache_conformance.exhaust.search import exhaust
-from mmcache_conformance.exhaust.world import Scope
+from mmcache_conformance.exhaust.world import SearchScope
 from mmcache_conformance.logs.check import check_log
 from mmcache_conformance.logs.record import Recorder, record_class
 
@@ -24,7 +24,7 @@ from .bench_manager import serve, trace
 CAPACITY = 40_000
 
 
-def bench_exhaust(target: str, scope: Scope) -> None:
+def bench_exhaust(target: str, scope: SearchScope) -> None:
     found = exhaust(target, scope, max_states=10**6)
     verdict = "differs" if found.disagreement else "complete"
     print(
@@ -86,10 +86,10 @@ def bench_check(events: int, passes: int) -> None:
 
 def main(quick: bool = False) -> None:
     if quick:
-        bench_exhaust("reference", Scope(hashes=2, requests=1, inputs=2, capacity=3))
+        bench_exhaust("reference", SearchScope(hashes=2, requests=1, inputs=2, capacity=3))
         bench_recorder(passes=20, rounds=1)
         bench_check(1000, passes=20)
         return
-    bench_exhaust("reference", Scope())
+    bench_exhaust("reference", SearchScope())
     bench_recorder(passes=2000, rounds=5)
     bench_check(200_000, passes=2000)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import compileall
 import os
 import shlex
 import shutil
@@ -26,6 +27,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from py_compile import PycInvalidationMode
 
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResult
@@ -135,6 +137,10 @@ def _outcomes(
     shutil.copytree(
         ROOT / group.package, directory / package, ignore=shutil.ignore_patterns("__pycache__")
     )
+    # Compiled once, and a mutant is told from what was compiled by its content, not by its time.
+    compileall.compile_dir(
+        directory / package, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH
+    )
     killer = _killer(group, vectors)
     config = CONFIG.format(
         modules=", ".join(f'"{package}/{m}"' for m in group.modules),
@@ -143,8 +149,11 @@ def _outcomes(
     )
     (directory / "config.toml").write_text(config)
     environment = {
-        **os.environ, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"
-    }  # fmt: skip
+        **os.environ,
+        "PYTHONPATH": str(directory),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
 
     def cosmic_ray(*words: str) -> None:
         tool = Path(sys.executable).parent / "cosmic-ray"

@@ -16,8 +16,8 @@ from mmcache_conformance.logs.format import (
     Allocated,
     Asked,
     Created,
-    Event,
     Freed,
+    LogEvent,
     LookedUp,
     Reported,
 )
@@ -188,7 +188,7 @@ def test_nobody_is_accused_before_the_interpreter_was_asked(
     """What is read off the reference is wrong: that is no fault of the log."""
     right = Follower.answer
 
-    def wrong(self: Follower, event: Event) -> Any:
+    def wrong(self: Follower, event: LogEvent) -> Any:
         about = Reported if isinstance(answer, set) else LookedUp | Asked
         if isinstance(event, about) and right(self, event) != answer:
             return answer
@@ -199,14 +199,14 @@ def test_nobody_is_accused_before_the_interpreter_was_asked(
         check(log, EncoderCacheManager, audit_every=10**9)
 
 
-def created_then(*events: Event) -> list[bytes]:
+def created_then(*events: LogEvent) -> list[bytes]:
     return lines_of([Created("m", 0, "encoder_cache", 4), *events])
 
 
 def test_a_mistake_that_log_and_follower_share_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both report the unfiltered list: the interpreter alone knows better."""
 
-    def answer(self: Follower, event: Event) -> Any:
+    def answer(self: Follower, event: LogEvent) -> Any:
         return set(self.manager.freed) if isinstance(event, Reported) else right(self, event)
 
     right = Follower.answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmcache_conformance.exhaust.search import exhaust
-from mmcache_conformance.exhaust.world import Scope
+from mmcache_conformance.exhaust.world import SearchScope
 from mmcache_conformance.oracle.blame import blamed
 from mmcache_conformance.oracle.systems import specified
 from mmcache_conformance.verdicts.model import Difference, Value
@@ -85,7 +85,7 @@ def test_of_an_exception_or_an_answer_of_another_type_nothing_is_said() -> None:
 
 @pytest.mark.parametrize("cls", [Uncharged, ForgetsTheReference, FreeableTooEarly])
 def test_exhaust_names_the_clause_of_a_wrong_state(cls: type[WrongLedger]) -> None:
-    scope = Scope(hashes=2, requests=1, inputs=2, capacity=3)
+    scope = SearchScope(hashes=2, requests=1, inputs=2, capacity=3)
     found = exhaust(f"{cls.__module__}:{cls.__name__}", scope, max_states=10**4)
     assert found.disagreement is not None
     assert "returns" not in {d.what for d in found.disagreement.differences}

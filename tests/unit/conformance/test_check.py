@@ -19,10 +19,10 @@ from mmcache_conformance.logs.format import (
     Asked,
     Created,
     Ended,
-    Event,
     Freed,
     FreedInput,
     LogError,
+    LogEvent,
     LookedUp,
     PassEnded,
     Reported,
@@ -43,9 +43,9 @@ def numbered(
     cache_size: int = 8,
     kind: Manager = "encoder_cache",
     worker: Any = False,
-) -> list[Event]:
+) -> list[LogEvent]:
     """`(class, arguments...)` of one manager, with the numbers that a recorder gives."""
-    made: list[Event] = [Created(manager, 0, kind, cache_size, worker)]
+    made: list[LogEvent] = [Created(manager, 0, kind, cache_size, worker)]
     made += [cls(manager, k, *given) for k, (cls, *given) in enumerate(events, start=1)]
     return made
 
@@ -110,7 +110,7 @@ def test_pass_boundaries_and_worker_steps() -> None:
 # --- wrong logs --------------------------------------------------------------------------------
 
 
-def evicted_and_back(report: Any) -> list[Event]:
+def evicted_and_back(report: Any) -> list[LogEvent]:
     return numbered(
         (Allocated, *A),
         (Allocated, *B),

@@ -102,11 +102,19 @@ class TestText:
     def test_a_failure_is_a_story(self, run: Callable[..., Result], vector_directory: Path) -> None:
         result = run("run", "tests.known_bad.managers:UnfilteredReport", "-k", "L1")
         (file,) = vector_directory.glob("evicted-*")
-        told, _, table = result.output.partition("\n\n")
+        decisions, told, table = result.output.split("\n\n", 2)
+        assert decisions.splitlines() == [
+            "tests.known_bad.managers:UnfilteredReport: 1 decision:",
+            "  unfiltered_report, vllm#52482, 1 vector: the report names every hash that was "
+            f"evicted, even one that is cached again. First seen at step 9 of {file.stem}. How it "
+            "ought to be: A hash in the report is not cached when it is reported. (L1)",
+        ]
         assert told.splitlines() == [
             f"FAIL {file.stem} on tests.known_bad.managers:UnfilteredReport",
             "Hand-made: evicted-and-allocated-again.",
-            "L1 report_disjoint_from_cached, L2 report_complete_and_cleared",
+            "breaks L1 report_disjoint_from_cached: A hash in the report is not cached when it is "
+            "reported.",
+            "as unfiltered_report does",
             "capacity 2 embeddings",
             "request r1: [0] X (1), [1] Y (1)",
             "request r2: [0] Z (1), [1] X (1)",
@@ -147,7 +155,7 @@ class TestText:
         (line,) = result.output.splitlines()
         assert line.startswith("tests.known_bad.managers:UnfilteredReport")
         assert " failed" in line
-        assert "(L1, L2)" in line
+        assert "(L1)  decisions: unfiltered_report" in line
 
     def test_quiet_says_why_a_target_could_not_be_started(self, run: Callable[..., Result]) -> None:
         (line,) = run("run", "-q", "no_such_module:Class").output.splitlines()
@@ -219,6 +227,50 @@ class TestText:
         result = run("show", id)
         assert result.output.splitlines()[0] == id
 
+    def test_show_takes_the_name_of_a_variant(self) -> None:
+        for name in ("unfiltered_report", "unfiltered-report"):
+            shown = CliRunner().invoke(cli, ["show", name, "--json"])
+            assert shown.exit_code == 0
+            assert [v["variant"] for v in json.loads(shown.output)] == ["unfiltered_report"] * 2
+
+    def test_ids_are_completed(self) -> None:
+        from mmcache_conformance.cli.options import complete_vector
+
+        completed = complete_vector(None, None, "unfiltered-")  # type: ignore[arg-type]
+        assert completed == [v.id for v in load_all() if v.id.startswith("unfiltered-")]
+        assert len(complete_vector(None, None, "")) == len(load_all())  # type: ignore[arg-type]
+
+    def test_a_first_file_of_expected_failures_covers_everything(self, tmp_path: Path) -> None:
+        for target in (
+            "UnfilteredReport",
+            "FirstOccurrenceRelease",
+            "Uncharged",
+            "ReportIsAString",
+        ):
+            name = f"tests.known_bad.managers:{target}"
+            written = CliRunner().invoke(cli, ["expected", name])
+            assert written.exit_code == 0
+            path = tmp_path / f"{target}.toml"
+            path.write_text(written.output)
+            done = CliRunner().invoke(cli, ["run", "-q", name, "--expected", str(path)])
+            assert done.exit_code == 0, done.output
+        refused = CliRunner().invoke(cli, ["expected", "tests.known_bad.other_apis:AnswersMore"])
+        assert (refused.exit_code, refused.stdout) == (3, "")
+        assert "Cannot be driven" in refused.stderr
+
+    def test_an_expected_clause_is_one_that_breaks(self, tmp_path: Path) -> None:
+        """Vectors about pairs of calls name no clause, and break it all the same."""
+        name = "tests.known_bad.managers:UnfilteredReport"
+        path = tmp_path / "x.toml"
+        link = 'reason = "known"\nlink = "https://example.org"\n'
+        head = 'format = "mmcache/expected-failures"\nformat_version = 1\n\n[[expected]]\n'
+        path.write_text(f'{head}clause = "L1"\n{link}')
+        assert CliRunner().invoke(cli, ["run", "-q", name, "--expected", str(path)]).exit_code == 0
+        path.write_text(f'{head}clause = "L2"\n{link}')
+        other = CliRunner().invoke(cli, ["run", "-q", name, "--expected", str(path)])
+        assert other.exit_code == 1
+        assert "failed as expected" not in other.output
+
     def test_show_suggests(self, run: Callable[..., Result]) -> None:
         result = run("show", "encoder-decoder-credits")
         assert result.exit_code == 2
@@ -252,6 +304,9 @@ class TestText:
             ("workloads", ["workloads", "reference-pass:retain_everything", "--passes", "20"]),
             ("exhaust", ["exhaust", "--hashes", "1", "--requests", "1", "--inputs", "1"]),
             ("matrix", ["matrix", "--releases", "9999.0.0", "--also", "reference"]),
+            ("list", ["list", "-k", "L1"]),
+            ("smoke", ["smoke", "tests.known_bad.managers:RefusesEverything"]),
+            ("smoke", ["smoke", "tests.known_bad.other_apis:EarlierAdmission"]),
         ],
     )
     def test_what_json_prints_is_what_its_schema_says(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -160,6 +161,17 @@ def test_workloads() -> None:
     assert "S5 breaks in" in done.output
     found = json.loads(invoke("workloads", "--passes", "30", "--json").stdout)
     assert found["passes"] >= 30
+
+
+@pytest.mark.parametrize("command", [("workloads",), ("exhaust", "--hashes", "1")])
+def test_a_cluster_that_is_not_there(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    done = invoke(*command, "--cluster", "tcp://nowhere:1")
+    assert done.exit_code == 3
+    assert "--cluster needs Dask: pip install" in done.stderr
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize("command", ["run", "workloads"])

@@ -17,23 +17,23 @@ from mmcache import EncoderCacheManager, Request
 from mmcache_conformance.cli import cli
 from mmcache_conformance.exhaust.report import ExhaustReport
 from mmcache_conformance.exhaust.search import Exhausted, exhaust
-from mmcache_conformance.exhaust.world import Scope, alphabet, parameters_of_scope
+from mmcache_conformance.exhaust.world import SearchScope, alphabet, parameters_of_scope
 from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.interpreter import Interpreter, State
 from mmcache_spec.oracle import observe, spec_calls, world_of
 from mmcache_vectors.document import schema_of
 from tests.known_bad.managers import ENCODER_DECODERS, HISTORIC
 
-SMALL = Scope(hashes=2, requests=2, inputs=2, capacity=3)
-SMALL_ENCODER_DECODER = Scope("encoder_decoder", hashes=2, requests=2, inputs=2, capacity=3)
+SMALL = SearchScope(hashes=2, requests=2, inputs=2, capacity=3)
+SMALL_ENCODER_DECODER = SearchScope("encoder_decoder", hashes=2, requests=2, inputs=2, capacity=3)
 SCOPES = pytest.mark.parametrize("scope", [SMALL, SMALL_ENCODER_DECODER], ids=lambda s: s.manager)
 
 
-def search(target: str, scope: Scope, max_states: int = 10**6) -> Exhausted:
+def search(target: str, scope: SearchScope, max_states: int = 10**6) -> Exhausted:
     return exhaust(target, scope, max_states=max_states)
 
 
-def states_by_the_interpreter(scope: Scope) -> int:
+def states_by_the_interpreter(scope: SearchScope) -> int:
     """The count, by brute force, with nothing of `exhaust` but its alphabet."""
     parameters = parameters_of_scope(scope)
     system, world = specified(scope.manager), world_of(parameters)
@@ -59,7 +59,7 @@ def states_by_the_interpreter(scope: Scope) -> int:
 
 
 @SCOPES
-def test_a_right_manager_is_right_in_every_state(scope: Scope) -> None:
+def test_a_right_manager_is_right_in_every_state(scope: SearchScope) -> None:
     found = search("reference", scope)
     assert found.disagreement is None
     assert not found.bounded
@@ -69,14 +69,14 @@ def test_a_right_manager_is_right_in_every_state(scope: Scope) -> None:
 
 
 @SCOPES
-def test_the_count_of_states_is_that_of_the_interpreter(scope: Scope) -> None:
+def test_the_count_of_states_is_that_of_the_interpreter(scope: SearchScope) -> None:
     assert search("reference", scope).spec_states_expected == states_by_the_interpreter(scope)
 
 
 @pytest.mark.parametrize("cls", HISTORIC, ids=lambda c: "-".join((c.__name__, *c.clauses)))
 def test_a_defect_of_history_is_found_in_six_calls(cls: Any) -> None:
     encoder_decoder = cls in ENCODER_DECODERS
-    scope = Scope(
+    scope = SearchScope(
         "encoder_decoder" if encoder_decoder else "encoder_cache",
         hashes=2, requests=2, inputs=3, capacity=2, sizes=(1, 2),
     )  # fmt: skip
@@ -240,7 +240,7 @@ def test_json() -> None:
     jsonschema.Draft202012Validator(schema_of(ExhaustReport, "exhaust")).validate(told)
     (found,) = told["scopes"]
     assert found["spec_states"] == found["spec_states_expected"]
-    assert msgspec.convert(found["scope"], Scope) == SMALL
+    assert msgspec.convert(found["scope"], SearchScope) == SMALL
 
 
 def test_several_scopes_in_several_processes() -> None:
@@ -251,7 +251,7 @@ def test_several_scopes_in_several_processes() -> None:
     scopes = json.loads(done.output)["scopes"]
     assert [found["scope"]["capacity"] for found in scopes] == [3, 0]
     assert [found["disagreement"] is None for found in scopes] == [False, True]
-    alone = search(wrong, Scope(hashes=2, requests=2, inputs=2, capacity=0))
+    alone = search(wrong, SearchScope(hashes=2, requests=2, inputs=2, capacity=0))
     assert scopes[1]["pairs"] == alone.pairs
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mmcache_conformance.engines import random as random_workloads
 from mmcache_conformance.engines.clauses import judge
 from mmcache_conformance.engines.protocol import engine_case
-from mmcache_conformance.engines.random import random_run, random_workload
+from mmcache_conformance.engines.random import random_campaign, random_run, random_workload
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
 from mmcache_conformance.verdicts.model import PassFailure
 from mmcache_conformance.verdicts.run import run_vector
@@ -156,6 +158,21 @@ def test_comparing_schedules_sees_a_difference_and_only_then() -> None:
         engine.start()
     assert random_run(target, 500, first=95, like=same).differences == ()
     assert 99 in random_run(target, 500, first=95, like=other).differences
+
+
+@pytest.mark.parametrize("passes", [1, 99, 400])
+def test_many_workers_find_what_one_finds(passes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In shares of three workloads: the last is not needed to its end, and is not counted."""
+    monkeypatch.setattr(random_workloads, "SHARE", 3)
+    wrong, like = "reference-pass:waiting_keeps_references", "reference-pass:specified"
+    targets = [ReferencePass(name.partition(":")[2]) for name in (wrong, like)]
+    for target in targets:
+        target.start()
+    alone = random_run(targets[0], passes, first=90, like=targets[1])
+    with ThreadPoolExecutor(4) as executor:
+        together = random_campaign(wrong, passes, executor, first=90, like=like)
+    assert together == alone
+    assert alone.passes >= passes
 
 
 def test_a_workload_is_a_function_of_its_seed() -> None:

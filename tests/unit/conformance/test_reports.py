@@ -21,12 +21,13 @@ from click.testing import CliRunner
 from mmcache_conformance.cli import cli
 from mmcache_conformance.engines.reference import ReferencePass
 from mmcache_conformance.open import open_target
+from mmcache_conformance.oracle.decisions import explained
 from mmcache_conformance.reports.html import run_page
 from mmcache_conformance.reports.junit import junit_xml
 from mmcache_conformance.reports.lanes import rows
 from mmcache_conformance.reports.markdown import run_markdown
 from mmcache_conformance.reports.page import document
-from mmcache_conformance.suites.load import ENGINES, AnyVector, load_suite, suite_digest
+from mmcache_conformance.suites.load import ENGINES, AnyVector, defended, load_suite, suite_digest
 from mmcache_conformance.verdicts.model import (
     Breach,
     CallFailure,
@@ -121,7 +122,12 @@ class TestHtml:
         page = run_page(summarise(reports, vectors), vectors)
         tags = Tags(page)
         assert tags.open == []
-        assert set(tags.links) == {"data:,"}
+        within = {link for link in tags.links if link.startswith("#")}
+        assert set(tags.links) - within == {"data:,"}
+        assert {link.removeprefix("#") for link in within} <= set(
+            re.findall(r' id="([^"]+)"', page)
+        )
+        assert len(within) == 2 * len(vectors)  # each verdict has a name on the page
         assert not re.search(r"@import|url\(", page)
         assert page.count('class="step broken"') == failing(vectors)
         assert suite_digest(vectors) in page
@@ -308,7 +314,7 @@ def test_in_a_browser(width: int, tmp_path: Path, vectors: tuple[Vector, ...]) -
     reports = [report_on(spec, vectors) for spec in ("reference", WRONG)]
     page = run_page(summarise(reports, vectors), vectors)
     found = probed(tmp_path, page, width)
-    about_l1 = sum("L1" in v.clauses for v in vectors)
+    about_l1 = sum("L1" in defended()[v.id] for v in vectors)
     assert found == {
         "title": "Encoder cache conformance",
         "back": "rgb(255, 255, 255)",
@@ -343,3 +349,57 @@ def test_the_probe_sees_a_page_that_is_too_wide(tmp_path: Path) -> None:
     )
     found = probed(tmp_path, document("wide", body), 390)
     assert int(str(found["overflow"])) > 400
+
+
+# --- the decisions come first ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def explained_run(vectors: tuple[Vector, ...]) -> RunReport:
+    reports = [
+        explained(report_on(spec, vectors), vectors) for spec in (WRONG, PARTLY, "reference")
+    ]
+    return summarise(reports, vectors)
+
+
+PARTLY = "tests.known_bad.managers:Uncharged"
+OUGHT = "A hash in the report is not cached when it is reported."
+
+
+def test_the_page_begins_with_the_decisions(
+    explained_run: RunReport, vectors: tuple[Vector, ...]
+) -> None:
+    page = run_page(explained_run, vectors)
+    first = page.index("1 decision")
+    assert first < page.index("By clause") < page.index("<article")
+    assert page.index("unfiltered_report") > first
+    assert 'href="https://github.com/vllm-project/vllm/issues/52482"' in page
+    assert f"How it ought to be: {OUGHT}" in page
+    assert 'href="#clause-L1"' in page
+    assert '<tr id="clause-L1">' in page
+    assert "no known decision explains what failed" in page
+    ids = set(re.findall(r' id="([^"]+)"', page))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= ids
+    assert Tags(page).open == []
+
+
+def test_the_summary_begins_with_the_decisions(
+    explained_run: RunReport, vectors: tuple[Vector, ...]
+) -> None:
+    text = run_markdown(explained_run, vectors)
+    assert text.index("1 decision:") < text.index("unfiltered") < text.index("| clause |")
+    assert "vllm#52482" in text.partition("| clause |")[0]
+    assert OUGHT in text
+
+
+def test_junit_has_the_decisions_before_the_cases(
+    explained_run: RunReport, vectors: tuple[Vector, ...]
+) -> None:
+    suite = ET.fromstring(junit_xml(explained_run, vectors)).find("testsuite")
+    assert suite is not None
+    properties = {p.get("name"): p.get("value", "") for p in suite.iter("property")}
+    assert properties["decisions"] == "1 decision:"
+    assert properties["decisions.1"].startswith("unfiltered_report, vllm#52482, ")
+    messages = [f.get("message", "") for f in suite.iter("failure")]
+    assert messages
+    assert all(m.startswith("as unfiltered_report does: ") for m in messages)

@@ -195,7 +195,7 @@ def test_what_counts_as_one_state(one: Any, other: object, same: bool) -> None:
 @pytest.mark.parametrize(
     "value",
     [object(), SimpleNamespace(), lambda: None, {"a": [object()]}, {Plain(): 1}, {Plain()}],
-    ids=repr,
+    ids=["object", "namespace", "function", "object inside", "a key", "a member"],
 )
 def test_anything_else_is_opaque(value: Any) -> None:
     assert not snapshots_for(Thing(value=value)).plain

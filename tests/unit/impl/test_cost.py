@@ -7,6 +7,7 @@ would miss a loop inside C code, such as `list.remove`; the strings and integers
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -91,12 +92,16 @@ def cost(call: Callable[..., object], *arguments: Any) -> dict[str, int]:
         counted["instructions"] += event == "opcode"
         return trace
 
-    before = sys.gettrace()
+    # A collection within the call would count the callbacks of others, such as Hypothesis.
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()
     sys.settrace(trace)
     try:
         call(*arguments)
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return dict(counted)
 
 

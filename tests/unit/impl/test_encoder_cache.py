@@ -28,6 +28,7 @@ def manager() -> EncoderCacheManager:
 
 
 def test_a_new_ledger_is_empty(manager: EncoderCacheManager) -> None:
+    """L10: what a reset comes back to."""
     assert manager.cache_size == manager.num_free_slots == manager.num_freeable_slots == 10
     assert manager.cached == {}
     assert manager.freeable == {}
@@ -316,7 +317,24 @@ class TestL11HitIsExact:
         assert manager.num_free_slots == 6
 
 
+class TestL14NeededIsCached:
+    def test_no_eviction_takes_what_a_request_needs(self, manager: EncoderCacheManager) -> None:
+        """Two positions need A, and one is given up: all the rest may go, and A may not."""
+        needs = request_of("r1", "A4", "A4", "B6")
+        for i in range(3):
+            assert admit(manager, needs, i)
+        manager.free_encoder_input(needs, 0)
+        manager.free_encoder_input(needs, 2)
+        assert not manager.can_allocate(request_of("r2", "C7"), 0, ANY_BUDGET, 0)
+        assert admit(manager, request_of("r2", "C6"), 0)
+        assert manager.freed == ["B"]
+        assert not manager.can_allocate(request_of("r3", "D1"), 0, ANY_BUDGET, 0)
+        assert manager.cached == {"A": {"r1"}, "C": {"r2"}}
+        assert manager.check_and_update_cache(needs, 0) is True
+
+
 def test_held_positions_are_a_set_in_ascending_order(manager: EncoderCacheManager) -> None:
+    """L12."""
     request = request_of("r1", "A1", "B1", "C1", "D1")
     assert manager.get_cached_input_ids(request) == set()
     for i in (3, 0, 2):

@@ -18,6 +18,7 @@ def manager() -> EncoderDecoderCacheManager:
 
 
 def test_it_is_an_encoder_cache_in_which_nothing_is_cached(manager: EncoderCacheManager) -> None:
+    """E1: what is allocated is charged, and never cached."""
     assert isinstance(manager, EncoderCacheManager)
     request = request_of("r1", "A4")
     manager.allocate(request, 0)

@@ -41,6 +41,7 @@ def manager() -> EncoderCacheManager:
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_negative_capacity(cls: type[EncoderCacheManager]) -> None:
+    """L3, E1: free slots are never negative, not at the start either."""
     with pytest.raises(NegativeSizeError, match=r"cache_size is -1: give .* 0 or more"):
         cls(-1)
 
@@ -48,6 +49,7 @@ def test_negative_capacity(cls: type[EncoderCacheManager]) -> None:
 @pytest.mark.parametrize("cls", BOTH)
 @pytest.mark.parametrize("call", ["allocate", "can_allocate"])
 def test_negative_size(cls: type[EncoderCacheManager], call: str) -> None:
+    """L3, E1: what is charged is never negative."""
     manager = cls(10)
     before = deepcopy(vars(manager))
     arguments = (10, 0) if call == "can_allocate" else ()
@@ -58,6 +60,7 @@ def test_negative_size(cls: type[EncoderCacheManager], call: str) -> None:
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_negative_pending(cls: type[EncoderCacheManager]) -> None:
+    """L7."""
     manager = cls(10)
     before = deepcopy(vars(manager))
     with pytest.raises(NegativeSizeError, match="num_embeds_to_schedule is -1"):
@@ -67,6 +70,7 @@ def test_negative_pending(cls: type[EncoderCacheManager]) -> None:
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_no_room(cls: type[EncoderCacheManager]) -> None:
+    """L3, E1: free slots are never negative."""
     manager = cls(10)
     manager.allocate(request_of("r1", "A4"), 0)
     before = deepcopy(vars(manager))
@@ -76,6 +80,7 @@ def test_no_room(cls: type[EncoderCacheManager]) -> None:
 
 
 def test_room_that_an_eviction_would_make_is_not_there_yet(manager: EncoderCacheManager) -> None:
+    """L3, L16: only can_allocate evicts."""
     before = deepcopy(vars(manager))
     with pytest.raises(NoRoomError):
         manager.allocate(request_of("r1", "D6"), 0)
@@ -87,6 +92,7 @@ def test_room_that_an_eviction_would_make_is_not_there_yet(manager: EncoderCache
 
 @pytest.mark.parametrize("item", ["A3", "A5", "B4", "B-3"])
 def test_size_changed(manager: EncoderCacheManager, item: str) -> None:
+    """L3: what was charged is what will be credited."""
     before = deepcopy(vars(manager))
     with pytest.raises(SizeChangedError, match=r"is cached with [43]: one hash .* one content"):
         manager.allocate(request_of("r1", item), 0)
@@ -94,6 +100,7 @@ def test_size_changed(manager: EncoderCacheManager, item: str) -> None:
 
 
 def test_a_new_size_is_fine_once_the_hash_is_gone(manager: EncoderCacheManager) -> None:
+    """L3, L16."""
     manager.allocate(request_of("r1", "C2"), 0)
     assert manager.get_cached_num_encoder_embeds(request_of("r1", "C9"), 0) == 2
     assert manager.num_free_slots == 1
@@ -102,6 +109,7 @@ def test_a_new_size_is_fine_once_the_hash_is_gone(manager: EncoderCacheManager) 
 @pytest.mark.parametrize("call", ["check_and_update_cache", "allocate"])
 @pytest.mark.parametrize("now", ["A4", "D1"])
 def test_input_changed(manager: EncoderCacheManager, call: str, now: str) -> None:
+    """L12: what the position holds would be forgotten."""
     assert manager.check_and_update_cache(request_of("r1", "B3"), 0)
     before = deepcopy(vars(manager))
     changed = request_of("r1", now)
@@ -115,6 +123,7 @@ def test_input_changed(manager: EncoderCacheManager, call: str, now: str) -> Non
 
 @pytest.mark.parametrize("release", ["free", "free_encoder_input"])
 def test_a_release_gives_back_what_was_taken(manager: EncoderCacheManager, release: str) -> None:
+    """L13: the key released is the key acquired."""
     assert manager.check_and_update_cache(request_of("r1", "B3"), 0)
     changed = request_of("r1", "A4")
     getattr(manager, release)(changed, *([0] if release == "free_encoder_input" else []))
@@ -122,6 +131,7 @@ def test_a_release_gives_back_what_was_taken(manager: EncoderCacheManager, relea
 
 
 def test_already_allocated() -> None:
+    """E1, E3: one charge at a time."""
     manager = EncoderDecoderCacheManager(10)
     request = request_of("r1", "A4")
     manager.allocate(request, 0)

@@ -70,6 +70,7 @@ def test_a_repeated_item_is_encoded_once() -> None:
 
 
 def test_the_encoder_budget_of_a_pass_is_shared() -> None:
+    """L7: the budget is what earlier items of the pass have left."""
     scheduler = engine(encoder_budget=4)
     scheduler.add(request("r", ("A", 0, 4)))
     scheduler.add(request("s", ("B", 2, 4), text=3))

@@ -36,13 +36,14 @@ def test_the_peak_of_memory_depends_on_the_order(worker: WorkerEncoderCache[int]
 
 
 def test_what_is_held_is_encoded_again_or_not(worker: WorkerEncoderCache[int]) -> None:
+    """S3: either way the worker ends with the hash."""
     worker.step([], {"A": thunk(9)}, [])
     again = worker.order != "encode_if_missing_then_drop"
     assert worker.embeddings["A"] == (9 if again else 1)
 
 
 def test_reported_and_encoded_in_one_pass(worker: WorkerEncoderCache[int]) -> None:
-    """What an unfiltered report does: only dropping first survives it."""
+    """L1, S1, S3: what an unfiltered report does; only dropping first survives it."""
     if worker.order == "encode_if_missing_then_drop":
         with pytest.raises(EncoderCacheMiss):
             worker.step(["A"], {"A": thunk(9)}, ["A"])
@@ -73,5 +74,6 @@ def test_reset(worker: WorkerEncoderCache[int]) -> None:
 
 
 def test_dropping_what_is_not_held_is_nothing(worker: WorkerEncoderCache[int]) -> None:
+    """S3."""
     worker.step(["Z"], {}, [])
     assert set(worker.embeddings) == {"A", "B"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,8 @@ from mmcache_spec.checks.complete import questions
 from mmcache_spec.checks.induction import obligations
 from mmcache_spec.checks.redundancy import without
 from mmcache_spec.checks.smtlib import scripts
-from mmcache_spec.cli import app as cli
+from mmcache_spec.cli.app import cli
+from mmcache_spec.generate.record import add_to_record, on_record
 from mmcache_spec.model.encoder_decoder import encoder_decoder
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
 
@@ -27,7 +29,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def run() -> Callable[..., Result]:
-    return lambda *arguments: CliRunner().invoke(cli.cli, arguments)
+    return lambda *arguments: CliRunner().invoke(cli, arguments)
 
 
 @pytest.mark.slow
@@ -53,7 +55,7 @@ def test_complete_shows_two_answers_where_a_clause_is_missing(
 ) -> None:
     (claim,) = (p for p in encoder_decoder().properties if p.name == "notice_after_the_step")
     gappy = replace(SPECIFIED, systems=(without(encoder_decoder(), claim),))
-    monkeypatch.setattr(cli, "SPECIFIED", gappy)
+    monkeypatch.setattr("mmcache_spec.cli.complete.SPECIFIED", gappy)
     monkeypatch.setitem(VARIANTS, gappy.name, gappy)
     done = run("complete")
     assert done.exit_code == 1
@@ -105,7 +107,77 @@ def test_refute_from_a_pass_as_json(run: Callable[..., Result]) -> None:
 def test_refute_says_up_to_where_it_looked(run: Callable[..., Result]) -> None:
     done = run("refute", "specified", "--bound", "2", "--scope", "2", "1", "2")
     assert done.exit_code == 1
-    assert "no counterexample of up to 2 calls, 2 hashes, 1 requests, 2 inputs each" in done.output
+    assert (
+        "no counterexample of up to 2 calls, with "
+        "up to 2 hashes and 1 request of up to 2 inputs (ledger, encoder_decoder, engine); "
+        "just 2 hashes, 1 requests, 2 inputs each, unrolled by Z3 (progress), "
+        "whatever the sizes and the capacity, from 1 on"
+    ) in done.output
+
+
+def test_the_message_names_the_scope_that_shortest_is_relative_to(
+    run: Callable[..., Result],
+) -> None:
+    done = run("refute", "encoder_decoder_repeated_credit", "--scope", "1", "1", "1")
+    assert "has 1 call (with up to 1 hash and 1 request of up to 1 input; sizes" in done.output
+    assert "requests r1 = [A]" in done.output
+
+
+def test_refute_of_a_proved_design_says_so_and_searches_nothing(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("it searches")
+
+    monkeypatch.setattr("mmcache_spec.cli.refute.look_for", never)
+    monkeypatch.setattr("mmcache_spec.cli.refute.on_record", lambda systems: True)
+    done = run("refute", "specified")
+    assert done.exit_code == 1
+    assert "specified is proved, for any number of hashes and requests" in done.output
+    data = json.loads(run("refute", "specified", "--format", "json").output)
+    assert data == {"variant": "specified", "proved": True, "counterexample": None}
+
+
+def test_a_definition_that_has_changed_is_not_on_record(tmp_path: Path) -> None:
+    path = tmp_path / "proved.json"
+    right = SPECIFIED.systems[1]
+    wrong = VARIANTS["encoder_decoder_repeated_credit"].system
+    add_to_record([right], path)
+    assert on_record([right], path)
+    assert not on_record([wrong], path)
+    assert not on_record([right, wrong], path)
+
+
+@pytest.mark.parametrize(
+    ("command", "sent", "code", "said"),
+    [
+        ("prove", signal.SIGINT, 130, "interrupted"),
+        ("refute unfiltered_encode_gather_drop --from pass", signal.SIGINT, 130, "interrupted"),
+        ("variants --check", signal.SIGINT, 130, "interrupted"),
+        ("variants --check", signal.SIGTERM, 143, "ended from outside"),
+    ],
+)
+def test_an_interrupt_is_no_verdict(
+    command: str, sent: signal.Signals, code: int, said: str
+) -> None:
+    """Whatever a solver is doing: one line, and no worker left.
+
+    A worker that is left would keep the pipes open, and `communicate` would wait for it.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mmcache_spec", *command.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    process.stderr.readline()  # The first line of progress: it is at work.
+    process.send_signal(sent)
+    out, rest = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert f"{said}: nothing is concluded" in rest
+    assert "Traceback" not in rest
+    assert "PROVED" not in out
 
 
 @pytest.mark.parametrize(
@@ -126,7 +198,7 @@ def test_unknown_is_never_proved(
     def undecided(*_: object) -> None:
         raise NoVerdict("for the test")
 
-    monkeypatch.setattr(cli, "_prove", undecided)
+    monkeypatch.setattr("mmcache_spec.cli.jobs.proof_of", undecided)
     assert run("prove").exit_code == 3
 
 
@@ -162,7 +234,9 @@ def test_the_reference_page_is_as_generated(run: Callable[..., Result]) -> None:
     assert run("clauses", "--markdown").output == (ROOT / "docs/clauses.md").read_text()
 
 
-@pytest.mark.parametrize("command", ["prove --json", "variants", "clauses"])
+@pytest.mark.parametrize(
+    "command", [pytest.param("prove --json", marks=pytest.mark.slow), "variants", "clauses"]
+)
 def test_a_reader_that_goes_away_is_no_verdict(command: Any) -> None:
     shell = f"set -o pipefail; {sys.executable} -m mmcache_spec {command} | head -c 10"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)

@@ -6,23 +6,23 @@ import random
 
 import pytest
 
-from mmcache_conformance.exhaust.world import Scope, parameters_of_scope
+from mmcache_conformance.exhaust.world import SearchScope, parameters_of_scope
 from mmcache_conformance.oracle.systems import specified
 from mmcache_spec.evaluate.compiled import CompiledSystem
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, State
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, State
 from mmcache_spec.kernel.system import Action, Monitor, TransitionSystem
 from mmcache_spec.kernel.terms import BOOL, FALSE, INT, SetSort, number, state
 from mmcache_spec.oracle import world_of
 
 SCOPES = (
-    Scope("encoder_cache"),
-    Scope("encoder_cache", hashes=2, requests=3, inputs=3, capacity=5, sizes=(0, 4)),
-    Scope("encoder_decoder"),
+    SearchScope("encoder_cache"),
+    SearchScope("encoder_cache", hashes=2, requests=3, inputs=3, capacity=5, sizes=(0, 4)),
+    SearchScope("encoder_decoder"),
 )
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
-def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope: Scope) -> None:
+def test_compiled_calls_agree_with_the_interpreter_on_random_walks(scope: SearchScope) -> None:
     system, world = specified(scope.manager), world_of(parameters_of_scope(scope))
     interpreter, compiled = Interpreter(system, world), CompiledSystem(system, world)
     calls = [c for a in system.actions for c in interpreter.calls(a, range(-1, 8))]
@@ -80,7 +80,7 @@ def test_a_call_that_reads_a_ghost_is_refused() -> None:
 def test_a_call_can_be_compiled_once_for_all_integers() -> None:
     system = specified("encoder_cache")
     compiled = CompiledSystem(system, world_of(parameters_of_scope(SCOPES[0])))
-    ask = compiled.compile(Call("can_allocate", {"input": "r1/0"}))
+    ask = compiled.compile(ActionCall("can_allocate", {"input": "r1/0"}))
     assert ask(compiled.initial(), 1, 0) == (True, compiled.initial())
     assert ask(compiled.initial(), 0, 0) == (False, compiled.initial())
     assert ask(compiled.initial(), 0, -1) is None

@@ -15,9 +15,9 @@ import pytest
 import z3
 
 from mmcache_spec.checks import bounded
-from mmcache_spec.checks.bounded import Disagreement, shortest, witnesses, wrong_start
+from mmcache_spec.checks.bounded import Disagreement, shortest, unrolled, witnesses, wrong_start
 from mmcache_spec.checks.unrolling import Unrolling
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, World
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, World
 from mmcache_spec.kernel.goals import ANY, Goal
 from mmcache_spec.kernel.terms import FALSE, Term
 from mmcache_spec.model.ledger import ledger
@@ -29,8 +29,8 @@ SMALL = scope(2, 1, 2)
 UNFILTERED = VARIANTS["unfiltered_report"].system
 (L1,) = (p for p in UNFILTERED.properties if p.clause == "L1")
 
-Read = tuple[World, dict[str, Any], list[Call]]
-Lie = Callable[[World, dict[str, Any], list[Call]], Read]
+Read = tuple[World, dict[str, Any], list[ActionCall]]
+Lie = Callable[[World, dict[str, Any], list[ActionCall]], Read]
 
 
 @pytest.fixture
@@ -59,13 +59,13 @@ def everything(self: Unrolling, model: object) -> Any:
     return self.scope.universe
 
 
-def one_slot_more(world: World, start: dict[str, Any], calls: list[Call]) -> Read:
+def one_slot_more(world: World, start: dict[str, Any], calls: list[ActionCall]) -> Read:
     return world, {**start, "free_slots": start["free_slots"] + 1}, calls
 
 
 def test_without_a_lie_nothing_is_vetoed(lying: Callable[..., None]) -> None:
     lying()
-    found = shortest(UNFILTERED, [SMALL], "pass", 3, (L1,))
+    found = unrolled(UNFILTERED, [SMALL], "pass", 3, (L1,))
     assert found is not None
     assert found.clauses == ("L1",)
     assert wrong_start(ledger(), SMALLEST, ledger().invariants[0]) is None
@@ -80,13 +80,13 @@ def test_a_wrong_start_that_is_right(lying: Callable[..., None]) -> None:
 def test_another_initial_state(lying: Callable[..., None]) -> None:
     lying(one_slot_more, breaks=always)
     with pytest.raises(Disagreement, match="the interpreter starts in another state"):
-        shortest(ledger(), [SMALLEST], "init", 1)
+        unrolled(ledger(), [SMALLEST], "init", 1)
 
 
 def test_a_pass_that_starts_outside_of_an_invariant(lying: Callable[..., None]) -> None:
     lying(one_slot_more, breaks=always)
     with pytest.raises(Disagreement, match=r"the pass starts outside of \['.*free_slots_conserved"):
-        shortest(ledger(), [SMALLEST], "pass", 1)
+        unrolled(ledger(), [SMALLEST], "pass", 1)
 
 
 def test_a_state_in_which_no_pass_begins(
@@ -94,7 +94,7 @@ def test_a_state_in_which_no_pass_begins(
 ) -> None:
     """Every invariant holds there, and the condition of a pass does not."""
 
-    def never(world: World, start: dict[str, Any], calls: list[Call]) -> Read:
+    def never(world: World, start: dict[str, Any], calls: list[ActionCall]) -> Read:
         monkeypatch.setattr(Interpreter, "evaluate", evaluate)
         return world, start, calls
 
@@ -104,32 +104,38 @@ def test_a_state_in_which_no_pass_begins(
     system, right = ledger(), Interpreter.evaluate
     lying(never, breaks=always)
     with pytest.raises(Disagreement, match=r"the pass starts outside of \[\]"):
-        shortest(system, [SMALLEST], "pass", 1)
+        unrolled(system, [SMALLEST], "pass", 1)
 
 
 def test_a_call_that_is_refused(lying: Callable[..., None]) -> None:
-    def refused(world: World, start: dict[str, Any], calls: list[Call]) -> Read:
+    def refused(world: World, start: dict[str, Any], calls: list[ActionCall]) -> Read:
         (one,) = world.universe["Input"]
         sizes = {"encoder_compute_budget": 1, "num_embeds_to_schedule": -1}
-        return world, start, [Call("can_allocate", {"input": one, **sizes})]
+        return world, start, [ActionCall("can_allocate", {"input": one, **sizes})]
 
     lying(refused, breaks=always, used_in=everything)
     with pytest.raises(Disagreement, match=r"can_allocate is refused by \('pending_not_negative'"):
-        shortest(ledger(), [SMALLEST], "init", 1)
+        unrolled(ledger(), [SMALLEST], "init", 1)
 
 
 def test_a_path_that_breaks_nothing(lying: Callable[..., None]) -> None:
     lying(breaks=always)
     with pytest.raises(Disagreement, match=r"step 1 of 1 breaks \[\]"):
-        shortest(ledger(), [SMALLEST], "init", 1)
+        unrolled(ledger(), [SMALLEST], "init", 1)
 
 
 def test_a_path_that_was_broken_before_its_end(lying: Callable[..., None]) -> None:
-    def longer(world: World, start: dict[str, Any], calls: list[Call]) -> Read:
-        return world, start, [*calls, Call("get_freed_mm_hashes")]
+    def longer(world: World, start: dict[str, Any], calls: list[ActionCall]) -> Read:
+        return world, start, [*calls, ActionCall("get_freed_mm_hashes")]
 
     lying(longer)
     with pytest.raises(Disagreement, match=r"step 3 of 4 breaks \['report_disjoint"):
+        unrolled(UNFILTERED, [SMALL], "pass", 3, (L1,))
+
+
+def test_a_pass_that_only_the_search_knows(lying: Callable[..., None]) -> None:
+    lying(follows=lambda self, world, calls: z3.BoolVal(False))
+    with pytest.raises(Disagreement, match="Z3 finds no pass that goes as the search found"):
         shortest(UNFILTERED, [SMALL], "pass", 3, (L1,))
 
 
@@ -152,5 +158,5 @@ def test_every_veto_of_the_search_is_seen_here() -> None:
     """Whoever adds one adds a test of it."""
     vetoes = re.findall(r"raise Disagreement\(", Path(bounded.__file__).read_text())
     tested = re.findall(r"pytest\.raises\(Disagreement", Path(__file__).read_text())
-    assert len(vetoes) == 6
+    assert len(vetoes) == 7
     assert len(tested) >= len(vetoes)

@@ -8,7 +8,7 @@ from mmcache_spec.checks.bounded import shortest
 from mmcache_spec.checks.induction import decide, obligations
 from mmcache_spec.checks.product import distinguish
 from mmcache_spec.evaluate.compiled import CompiledSystem
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, World
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, World
 from mmcache_spec.kernel.mutants import mutants
 from mmcache_spec.kernel.system import (
     Action,
@@ -84,12 +84,12 @@ def verdicts(system: TransitionSystem) -> set[str]:
     return {decide(o, SCOPE).verdict for o in obligations(system)}
 
 
-def states(system: TransitionSystem, *calls: Call) -> list[dict[str, object]]:
+def states(system: TransitionSystem, *calls: ActionCall) -> list[dict[str, object]]:
     return [dict(step.after) for step in Interpreter(system, WORLD).run(calls)]
 
 
 X = frozenset({("x",)})
-VISIT = (Call("bring", {"coat": "x"}), Call("look"), Call("tidy", {"coat": "x"}))
+VISIT = (ActionCall("bring", {"coat": "x"}), ActionCall("look"), ActionCall("tidy", {"coat": "x"}))
 
 
 class TestTheRecordIsComposed:

@@ -11,9 +11,10 @@ import pytest
 from mmcache_spec.checks import lasso
 from mmcache_spec.checks.bounded import Disagreement
 from mmcache_spec.checks.lasso import shortest_lasso
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, Step, World
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, Step, World
 from mmcache_spec.model.chunk import Caps
-from mmcache_spec.model.progress import WALK, ProgressDesign, progress
+from mmcache_spec.model.progress import ProgressDesign, progress
+from mmcache_spec.model.progress_clauses import WALK
 
 CHUNKED = Caps(alignment="none", items="chunked", wishes="stand")
 WHOLE = Caps(alignment="none", items="whole", wishes="stand")
@@ -72,19 +73,19 @@ class Queue:
         return last if start < last < end else end
 
 
-def ask(design: ProgressDesign, queue: Queue, request: str, start: int, hit: int = 0) -> Call:
+def ask(design: ProgressDesign, queue: Queue, request: str, start: int, hit: int = 0) -> ActionCall:
     """With the whole budget."""
     given = {"request": request, "hit": hit, "budget": queue.budget, "compute": queue.capacity}
     if design.caps.alignment != "none":
         given["stop"] = queue.boundary(start, queue.world.functions["prompt"][request])
-    return Call("schedule", given)
+    return ActionCall("schedule", given)
 
 
 def tokens(caps: Caps, queue: Queue, hit: int = 0, passes: int = 4) -> list[int]:
     """What the first request is given in each pass, alone; the prefix cache has `hit` of it."""
     design = ProgressDesign(caps)
     interpreter = Interpreter(progress(design), queue.world)
-    (step,) = interpreter.run([Call("arrive", {"request": "r1"})])
+    (step,) = interpreter.run([ActionCall("arrive", {"request": "r1"})])
     found = []
     for _ in range(passes):
         state = step.after
@@ -195,7 +196,7 @@ def test_who_waits_for_another_that_can_go_on_is_in_no_livelock() -> None:
     queue = Queue((1, 2), ((0, 0, 1), (1, 0, 2)), budget=1, capacity=2)
     design = ProgressDesign(CHUNKED)
     interpreter = Interpreter(progress(design), queue.world)
-    calls = [Call("arrive", {"request": r}) for r in ("r1", "r2")]
+    calls = [ActionCall("arrive", {"request": r}) for r in ("r1", "r2")]
     calls += [ask(design, queue, "r2", 0), ask(design, queue, "r1", 0), ask(design, queue, "r2", 1)]
     calls += [ask(design, queue, "r1", 0)]
     steps = list(interpreter.run(calls))
@@ -217,7 +218,7 @@ def test_a_lasso_is_executed_again_with_the_record() -> None:
 
 def test_a_loop_that_does_not_come_back_is_no_lasso() -> None:
     design = ProgressDesign(CHUNKED)
-    arrive = Call("arrive", {"request": "r1"})
+    arrive = ActionCall("arrive", {"request": "r1"})
     chunk = ask(design, IMAGE_OF_16, "r1", 0)
     with pytest.raises(Disagreement, match="does not come back"):
         lasso._executed(progress(design), IMAGE_OF_16.world, [arrive], [chunk])

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from mmcache_conformance.suites.load import load_suite
 from mmcache_spec.checks.coverage import cover
 from mmcache_spec.checks.product import distinguish
-from mmcache_spec.cli import app as cli
+from mmcache_spec.cli.app import cli
 from mmcache_spec.generate.managers import MANAGERS
 from mmcache_spec.generate.worth import goals_of, kills, least_cover, mutants_of, reached
 from mmcache_spec.kernel.goals import Goal, pair_goals
@@ -99,7 +99,7 @@ def test_walks_are_the_same_each_time(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("mmcache_spec.generate.walks.WALKS", 2)
     for folder in ("one", "two"):
         done = CliRunner().invoke(
-            cli.cli, ["counterexamples", "--deep", "--out", str(tmp_path / folder)]
+            cli, ["counterexamples", "--deep", "--out", str(tmp_path / folder)]
         )
         assert done.exit_code == 0, done.output
     one, two = (

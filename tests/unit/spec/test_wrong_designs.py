@@ -14,7 +14,7 @@ from mmcache_spec.checks.judging import Arena, judge
 from mmcache_spec.checks.small_worlds import Ranges, small_worlds
 from mmcache_spec.checks.times import times_of
 from mmcache_spec.cli.app import cli
-from mmcache_spec.evaluate.interpreter import Call, Interpreter, Step, World
+from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, Step, World
 from mmcache_spec.generate.arenas import COUPLINGS, compact
 from mmcache_spec.generate.wrong import campaign
 from mmcache_spec.kernel.system import Action, TransitionSystem
@@ -126,7 +126,7 @@ def test_a_wrong_ledger_is_condemned_by_a_clause(kind: str, name: str) -> None:
     assert judgement.found is not None
     interpreter = Interpreter(design, judgement.found.world)
     steps = list(interpreter.run(judgement.found.calls))
-    last = steps[-1] if steps else Step(Call("begin"), (), None, {}, interpreter.initial())
+    last = steps[-1] if steps else Step(ActionCall("begin"), (), None, {}, interpreter.initial())
     assert set(judgement.clauses) <= {p.clause for p in interpreter.breaks(last)}
 
 

@@ -23,8 +23,8 @@
 //
 //     int main() { return mmcache::serve<Manager>({"my engine", "1.2.0", "https://..."}); }
 //
-// A call or an observable that the class does not have is a capability that it does not have; any
-// container will do. An exception fails the call. Standard output belongs to the protocol: log to
+// A call or an observable that the class does not have is a capability that it does not have; one
+// that it has and that cannot be called so is an error of the compiler. Any container will do. An exception fails the call. Standard output belongs to the protocol: log to
 // standard error. Licence: Apache-2.0.
 #ifndef MMCACHE_ADAPTER_HPP
 #define MMCACHE_ADAPTER_HPP
@@ -36,6 +36,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -364,6 +365,58 @@ MMCACHE_DETECT(freeable, freeable());
 MMCACHE_DETECT(get_cached_input_ids, get_cached_input_ids(std::declval<const Request&>()));
 #undef MMCACHE_DETECT
 
+// Whether a class has a member of this name, whatever it is: beside a second one of the name, the
+// name is ambiguous. (Of a final class nothing can be derived, and nothing is said.)
+#define MMCACHE_NAMED(name)                                                              \
+    struct name##_name {                                                                 \
+        int name;                                                                        \
+    };                                                                                   \
+    template <class M>                                                                   \
+    struct name##_both : M, name##_name {};                                              \
+    template <class M, class = void>                                                     \
+    struct named_##name : std::true_type {};                                             \
+    template <class M>                                                                   \
+    struct named_##name<M, std::void_t<decltype(&name##_both<M>::name)>> : std::false_type {}
+
+MMCACHE_NAMED(check_and_update_cache);
+MMCACHE_NAMED(can_allocate);
+MMCACHE_NAMED(allocate);
+MMCACHE_NAMED(free_encoder_input);
+MMCACHE_NAMED(free);
+MMCACHE_NAMED(get_freed_mm_hashes);
+MMCACHE_NAMED(reset);
+MMCACHE_NAMED(num_free_slots);
+MMCACHE_NAMED(num_freeable_slots);
+MMCACHE_NAMED(cached);
+MMCACHE_NAMED(freeable);
+MMCACHE_NAMED(get_cached_input_ids);
+#undef MMCACHE_NAMED
+
+// A call that is there and cannot be made would be a capability lost in silence.
+template <class M>
+constexpr void check_members() {
+    if constexpr (!std::is_final_v<M>) {
+#define MMCACHE_FITS(name, as)                                                           \
+    static_assert(has_##name<M>::value || !named_##name<M>::value,                       \
+                  "`" #name "` is there and cannot be called as " #as                    \
+                  ": wrong arguments, a lost const, or private")
+        MMCACHE_FITS(check_and_update_cache, (const mmcache::Request&, std::size_t));
+        MMCACHE_FITS(can_allocate,
+                     (const mmcache::Request&, std::size_t, std::int64_t, std::int64_t));
+        MMCACHE_FITS(allocate, (const mmcache::Request&, std::size_t));
+        MMCACHE_FITS(free_encoder_input, (const mmcache::Request&, std::size_t));
+        MMCACHE_FITS(free, (const mmcache::Request&));
+        MMCACHE_FITS(get_freed_mm_hashes, ());
+        MMCACHE_FITS(reset, ());
+        MMCACHE_FITS(num_free_slots, ());
+        MMCACHE_FITS(num_freeable_slots, ());
+        MMCACHE_FITS(cached, ());
+        MMCACHE_FITS(freeable, ());
+        MMCACHE_FITS(get_cached_input_ids, (const mmcache::Request&));
+#undef MMCACHE_FITS
+    }
+}
+
 template <class M>
 std::vector<std::string> capabilities(const About& about) {
     std::vector<std::string> names = about.capabilities;
@@ -387,11 +440,21 @@ std::vector<std::string> capabilities(const About& about) {
 
 // --- one case ----------------------------------------------------------------------------------
 
+// A manager in the middle of its calls. Several can be alive at a time.
+class Player {
+public:
+    virtual ~Player() = default;
+    virtual bool over() const = 0;
+    virtual void next() = 0;  // makes the next call and writes its answer
+    std::string answers;      // so far, each with a comma behind it
+};
+
 template <class M>
-class Case {
+class Case : public Player {
 public:
     explicit Case(const json::Value& c)
-        : manager_(c.at("parameters").at("cache_size").as_integer()) {
+        : manager_(c.at("parameters").at("cache_size").as_integer()),
+          calls_(c.at("calls").as_array()) {
         const json::Array& requests = c.at("parameters").at("requests").as_array();
         requests_.reserve(requests.size());
         for (const json::Value& request : requests) {
@@ -402,44 +465,33 @@ public:
         }
     }
 
-    // Every call in order, up to the first that throws; each becomes one answer.
-    void answer(std::string& out, const json::Array& calls) {
-        json::write_all(out, Until{calls, failed_}, '[', ']', [&](const json::Value& call) {
-            const std::size_t begin = out.size();
-            try {
-                out += "{\"returns\":";
-                make(out, call);
-                out += ",\"observed\":";
-                observe(out);
-                out += '}';
-            } catch (const json::Error&) {
-                throw;
-            } catch (const std::exception& error) {
-                fail(out, begin, error.what());
-            } catch (...) {
-                fail(out, begin, "something was thrown that is no std::exception");
-            }
-        });
+    // All calls are made, or one has thrown.
+    bool over() const override { return failed_ || made_ == calls_.size(); }
+
+    void next() override {
+        const json::Value& call = calls_[made_++];
+        std::string& out = answers;
+        const std::size_t begin = out.size();
+        try {
+            out += "{\"returns\":";
+            make(out, call);
+            out += ",\"observed\":";
+            observe(out);
+            out += "},";
+        } catch (const json::Error&) {
+            throw;
+        } catch (const std::exception& error) {
+            fail(out, begin, error.what());
+        } catch (...) {
+            fail(out, begin, "something was thrown that is no std::exception");
+        }
     }
 
 private:
-    // The calls, ended by a failure.
-    struct Until {
-        const json::Array& calls;
-        const bool& failed;
-        struct Iterator {
-            json::Array::const_iterator at;
-            const bool& failed;
-            const json::Value& operator*() const { return *at; }
-            void operator++() { ++at; }
-            bool operator!=(const Iterator& end) const { return !failed && at != end.at; }
-        };
-        Iterator begin() const { return {calls.begin(), failed}; }
-        Iterator end() const { return {calls.end(), failed}; }
-    };
-
     M manager_;
+    const json::Array& calls_;
     std::vector<Request> requests_;
+    std::size_t made_ = 0;
     bool failed_ = false;
 
     // The answer that began there says instead that its call failed.
@@ -448,7 +500,7 @@ private:
         out.resize(begin);
         out += "{\"error\":";
         json::write(out, why);
-        out += '}';
+        out += "},";
     }
 
     const Request& request(const json::Value& call) const {
@@ -543,10 +595,32 @@ private:
     }
 };
 
-template <class M>
-void run(std::string& out, const json::Value& c) {
-    if constexpr (std::is_same_v<M, None>) throw json::Error("no such manager");
-    else Case<M>(c).answer(out, c.at("calls").as_array());
+template <class EncoderCache, class EncoderDecoder>
+std::unique_ptr<Player> player(const json::Value& c) {
+    const std::string& manager = c.at("manager").as_text();
+    if constexpr (!std::is_same_v<EncoderCache, None>)
+        if (manager == "encoder_cache") return std::make_unique<Case<EncoderCache>>(c);
+    if constexpr (!std::is_same_v<EncoderDecoder, None>)
+        if (manager == "encoder_decoder") return std::make_unique<Case<EncoderDecoder>>(c);
+    throw json::Error("no manager " + manager);
+}
+
+// The first call of each, the second of each, and so on, while all of them are alive.
+inline void play(const std::vector<std::unique_ptr<Player>>& players) {
+    for (bool made = true; made;) {
+        made = false;
+        for (const auto& one : players) {
+            if (one->over()) continue;
+            one->next();
+            made = true;
+        }
+    }
+}
+
+inline void write_answers(std::string& out, const Player& one) {
+    out += '[';
+    out.append(one.answers, 0, one.answers.empty() ? 0 : one.answers.size() - 1);
+    out += ']';
 }
 
 inline void introduce(std::string& out, const About& about) {
@@ -580,18 +654,27 @@ bool reply(std::string& out, const std::string& line, const About& about) {
             out += ':';
             json::write_texts(out, manager.second);
         });
-        out += '}';
+        out += ",\"features\":[\"beside\"]}";
         return true;
     }
     if (command != "run") throw json::Error("no command " + command);
     const std::string seq = "{\"seq\":" + std::to_string(request.at("seq").as_integer());
     try {
-        const json::Value& c = request.at("case");
-        const std::string& manager = c.at("manager").as_text();
+        std::vector<std::unique_ptr<Player>> players;
+        players.push_back(player<EncoderCache, EncoderDecoder>(request.at("case")));
+        const json::Value* beside = request.find("beside");
+        if (beside != nullptr)
+            for (const json::Value& c : beside->as_array())
+                players.push_back(player<EncoderCache, EncoderDecoder>(c));
+        play(players);
         out += seq + ",\"answers\":";
-        if (manager == "encoder_cache") run<EncoderCache>(out, c);
-        else if (manager == "encoder_decoder") run<EncoderDecoder>(out, c);
-        else throw json::Error("no manager " + manager);
+        write_answers(out, *players[0]);
+        if (beside != nullptr) {
+            out += ",\"beside\":";
+            players.erase(players.begin());
+            json::write_all(out, players, '[', ']',
+                            [&out](const auto& one) { write_answers(out, *one); });
+        }
     } catch (const std::exception& error) {
         out = seq + ",\"errored\":";
         json::write(out, error.what());
@@ -605,6 +688,8 @@ bool reply(std::string& out, const std::string& line, const About& about) {
 // Answer requests until `stop` or the end of the input. The exit code of `main`.
 template <class EncoderCache, class EncoderDecoder = None>
 int serve(const About& about) {
+    detail::check_members<EncoderCache>();
+    detail::check_members<EncoderDecoder>();
     std::ios::sync_with_stdio(false);
     std::string line, out;
     while (std::getline(std::cin, line)) {

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+from mmcache_vectors.manager import Manager
 
 from ...errors import TargetError, describe_exception
 from ..python import ManagerClasses
 from .stand_ins import execute
 
-__all__ = ["MANAGER_FILE", "Source", "find_source", "load_classes"]
+__all__ = ["MANAGER_FILE", "Source", "find_source", "load_classes", "split_classes"]
 
 MANAGER_FILE = "vllm/v1/core/encoder_cache_manager.py"
+_IN_PACKAGE = MANAGER_FILE.partition("/")[2]
+"""Where the file is below a package, of vLLM or of a fork under another name."""
 FIRST_IN_SCOPE = "0.10.2"
+
+_CLASSES: dict[Manager, str] = {
+    "encoder_cache": "EncoderCacheManager",
+    "encoder_decoder": "EncoderDecoderCacheManager",
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +34,17 @@ class Source:
     file: str
     version: str | None
     content: bytes
+    package: str = "vllm"
+    """The package that the file is of, from which nothing else is taken."""
+
+
+def split_classes(where: str) -> tuple[str, tuple[str, ...]]:
+    """From `PATH:Class[,Class]` to the path and the classes; a path may have a colon too."""
+    path, colon, named = where.rpartition(":")
+    classes = tuple(named.split(","))
+    if not colon or Path(where).exists() or not all(name.isidentifier() for name in classes):
+        return where, ()
+    return path, classes
 
 
 def find_source(where: str | None, *, cache: Path | None = None) -> Source:
@@ -51,32 +72,91 @@ def find_source(where: str | None, *, cache: Path | None = None) -> Source:
     return Source(f"vLLM {version}", MANAGER_FILE, version, content)
 
 
-def load_classes(source: Source) -> ManagerClasses:
-    """Execute the file. Raises `TargetError`."""
+# --- the classes -------------------------------------------------------------------------------
+
+
+def load_classes(
+    source: Source, named: tuple[str, ...] = (), target: str = "vllm:PATH"
+) -> ManagerClasses:
+    """Execute the file.
+
+    Args:
+        source: The file.
+        named: The classes to test, instead of those that vLLM's have the names of.
+        target: How the user named the file: with a class behind it, another target.
+
+    Raises:
+        TargetError: It cannot be executed, or has no such classes, or is out of scope.
+    """
     digest = hashlib.sha256(source.content).hexdigest()[:8]
+    module = f"vllm_encoder_cache_manager_{digest}"
     try:
-        names = execute(source.content, source.file, f"vllm_encoder_cache_manager_{digest}")
-    except Exception as error:
+        names = execute(source.content, source.file, module, package=source.package)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise TargetError(f"{source.file} cannot be loaded: {describe_exception(error)}") from None
-    manager = names.get("EncoderCacheManager")
-    if not isinstance(manager, type):
-        raise TargetError(f"{source.file} has no class EncoderCacheManager")
-    if not hasattr(manager, "get_freed_mm_hashes"):
+    here = {n: c for n, c in names.items() if isinstance(c, type) and c.__module__ == module}
+    chosen = _named(source, here, named, target) if named else _by_name(source, here, target)
+    shared = chosen.get("encoder_cache")
+    if shared is not None and not hasattr(shared, "get_freed_mm_hashes"):
         raise TargetError(
             f"out of scope: the manager of {source.name} keeps encoder outputs by request; "
             f"the specification is about outputs that are shared by hash (vLLM {FIRST_IN_SCOPE} "
             "and later)"
         )
-    encoder_decoder = names.get("EncoderDecoderCacheManager")
     # Before 0.23.0 get_cached_input_ids answered which inputs are cached, for whomever.
     by_position = b"request_cached_ids" in source.content
+    tested = {cls.__name__ for cls in chosen.values()}
+    shown = ",".join(sorted(tested)) if named else ""
     return ManagerClasses(
-        name=source.name,
+        name=f"{shown} of {source.name}" if shown else source.name,
         version=source.version,
-        encoder_cache=manager,
-        encoder_decoder=encoder_decoder if isinstance(encoder_decoder, type) else None,
+        encoder_cache=shared,
+        encoder_decoder=chosen.get("encoder_decoder"),
         lacks=frozenset() if by_position else frozenset({"held"}),
+        untested=tuple(f"{target}:{n}" for n in _managers(here) if n not in tested),
     )
+
+
+def _managers(here: dict[str, type]) -> list[str]:
+    """The names of the classes of the file that are managers: they allocate, and report."""
+    calls = ("allocate", "get_freed_mm_hashes")
+    return [n for n, c in here.items() if all(callable(getattr(c, call, None)) for call in calls)]
+
+
+def _by_name(source: Source, here: dict[str, type], target: str) -> dict[Manager, type]:
+    found = {kind: here[name] for kind, name in _CLASSES.items() if name in here}
+    if "encoder_cache" not in found:
+        others = _managers(here)
+        hint = (
+            f"; it has {', '.join(others)}: name one, as in {target}:{others[0]}" if others else ""
+        )
+        raise TargetError(f"{source.file} has no class EncoderCacheManager{hint}")
+    return found
+
+
+def _named(
+    source: Source, here: dict[str, type], named: tuple[str, ...], target: str
+) -> dict[Manager, type]:
+    """Each class as the kind of manager that it is: by its base, else the first is for sharing."""
+    found: dict[Manager, type] = {}
+    for name in named:
+        if name not in here:
+            known = ", ".join(_managers(here)) or "no manager"
+            raise TargetError(f"{source.file} has no class {name}; it has {known}")
+        cls = here[name]
+        bases = {base.__name__ for base in cls.__mro__}
+        kind: Manager = "encoder_cache"
+        if _CLASSES["encoder_decoder"] in bases or found:
+            kind = "encoder_decoder"
+        if kind in found:
+            raise TargetError(f"{target}: {found[kind].__name__} and {name} are of one kind")
+        found[kind] = cls
+    return found
+
+
+# --- where the file is -------------------------------------------------------------------------
 
 
 def _installed() -> Source:
@@ -102,7 +182,33 @@ def _in_directory(directory: Path, version: str | None) -> Source:
         path = directory.joinpath(*parts[skipped:])
         if path.is_file():
             return _read(path, version)
-    raise TargetError(f"no {MANAGER_FILE} in {directory}")
+    forks = sorted(p for depth in ("*", "*/*") for p in directory.glob(f"{depth}/{_IN_PACKAGE}"))
+    return _read(Path(_only(map(str, forks), str(directory))), version)
+
+
+def _only(found: Iterable[str], where: str) -> str:
+    """The one file of a fork, whatever its package is called."""
+    files = list(found)
+    if not files:
+        raise TargetError(f"no {MANAGER_FILE} in {where}, and none of a fork: */{_IN_PACKAGE}")
+    if len(files) > 1:
+        raise TargetError(f"several managers in {where}, name one: {', '.join(files)}")
+    return files[0]
+
+
+def _package_of(file: str) -> str:
+    """The package that has the file, by its path."""
+    path = PurePosixPath(file.replace("\\", "/"))
+    if path.match(_IN_PACKAGE) and len(path.parts) > len(PurePosixPath(_IN_PACKAGE).parts):
+        name = path.parts[-len(PurePosixPath(_IN_PACKAGE).parts) - 1]
+        if name.isidentifier():
+            return name
+    return "vllm"
+
+
+def _name_of(package: str, version: str | None) -> str:
+    own = "vLLM" if package == "vllm" else package
+    return f"{own} {version}" if version else f"{own} source"
 
 
 def _read(path: Path, version: str | None) -> Source:
@@ -110,7 +216,8 @@ def _read(path: Path, version: str | None) -> Source:
         content = path.read_bytes()
     except OSError as error:
         raise TargetError(f"{path}: {error.strerror}") from None
-    return Source(f"vLLM {version}" if version else "vLLM source", str(path), version, content)
+    package = _package_of(str(path.absolute()))
+    return Source(_name_of(package, version), str(path), version, content, package)
 
 
 def _in_wheel(path: Path) -> Source:
@@ -119,9 +226,12 @@ def _in_wheel(path: Path) -> Source:
     version = path.name.split("-")[1] if path.name.count("-") >= 4 else None
     try:
         with zipfile.ZipFile(path) as wheel:
-            content = wheel.read(MANAGER_FILE)
-    except KeyError:
-        raise TargetError(f"no {MANAGER_FILE} in {path}") from None
+            members = wheel.namelist()
+            forks = (n for n in members if n.endswith(f"/{_IN_PACKAGE}"))
+            name = MANAGER_FILE if MANAGER_FILE in members else _only(forks, str(path))
+            content = wheel.read(name)
     except (OSError, zipfile.BadZipFile, RuntimeError) as error:
         raise TargetError(f"{path}: {error}") from None
-    return Source(f"vLLM {version}" if version else "vLLM", MANAGER_FILE, version, content)
+    package = _package_of(name)
+    shown = _name_of(package, version) if version else _name_of(package, None).split()[0]
+    return Source(shown, name, version, content, package)

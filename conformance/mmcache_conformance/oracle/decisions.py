@@ -1,0 +1,322 @@
+"""Which wrong decisions a manager has taken: each failure is played again on every known one.
+
+A failure names a symptom: at this call, this came back. The specification has a list of decisions
+that real engines took; each is a manager of its own, which can be asked. A manager that answered
+and showed, up to the failing call and at it, exactly what such a wrong manager answers, and that
+fails every vector which the decision fails, has taken that decision. What no decision explains is
+said to be unexplained, and never laid to the nearest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import msgspec
+
+from mmcache_spec.model.decisions import DECISIONS, system_of
+from mmcache_spec.oracle import Replay
+from mmcache_vectors.clauses import clause
+from mmcache_vectors.engine import EngineVector
+from mmcache_vectors.manager import Call, Manager, Observed, Parameters, Step, Vector
+
+from ..suites.load import AnyVector
+from ..targets.protocol import OBSERVABLES, Answer
+from ..verdicts.judge import answer_differences
+from ..verdicts.model import CallFailure, Decision, Difference, PassFailure, TargetReport, Verdict
+from .blame import blamed
+from .systems import specified
+
+__all__ = ["agreeing", "decided", "explained", "taken_by"]
+
+_MOST_TOGETHER = 3
+"""So many decisions may be needed together to explain one failure."""
+
+_SYSTEM_NAME: dict[Manager, str] = {"encoder_cache": "ledger", "encoder_decoder": "encoder_decoder"}
+
+
+def explained(report: TargetReport, vectors: Iterable[AnyVector]) -> TargetReport:
+    """The report, with what each failure broke, and the decisions that explain the failures."""
+    known = {v.id: v for v in vectors}
+    failures = {
+        v.id: (known[v.id], v.failure)
+        for v in report.verdicts
+        if v.outcome in {"fail", "xfail"} and isinstance(v.failure, CallFailure) and v.id in known
+    }
+    played = _Played(report, {id: v for id, v in known.items() if isinstance(v, Vector)})
+    by_vector = played.decisions()
+    likenesses = played.likenesses([id for id in failures if id not in by_vector])
+    engine = _of_engine(report, known)
+    named = {id: d for d in engine if not d.contradicted_by for id in d.vectors}
+    verdicts = []
+    for verdict in report.verdicts:
+        if isinstance(verdict.failure, PassFailure):
+            decision = named.get(verdict.id)
+            verdict = msgspec.structs.replace(
+                verdict,
+                broke=_broken_passes(verdict.failure),
+                decision=None if decision is None else _named(decision),
+            )
+        elif verdict.id in failures:
+            vector, failure = failures[verdict.id]
+            assert isinstance(vector, Vector)
+            verdict = msgspec.structs.replace(
+                verdict, broke=_broken(vector, failure), decision=by_vector.get(verdict.id)
+            )
+        verdicts.append(verdict)
+    return msgspec.structs.replace(
+        report,
+        verdicts=tuple(verdicts),
+        decisions=(*_told(by_vector, report.verdicts), *likenesses, *engine),
+        unexplained=(
+            *(id for id in failures if id not in by_vector),
+            *(
+                v.id
+                for v in report.verdicts
+                if isinstance(v.failure, PassFailure) and v.id not in named
+            ),
+        ),
+    )
+
+
+def _of_engine(report: TargetReport, known: Mapping[str, AnyVector]) -> list[Decision]:
+    """The decisions of a whole engine. Its specification is built only where one has failed."""
+    if not any(isinstance(v.failure, PassFailure) for v in report.verdicts):
+        return []
+    from .engine_decisions import EngineDecisions
+
+    vectors = {id: v for id, v in known.items() if isinstance(v, EngineVector)}
+    return EngineDecisions(report, vectors).decisions()
+
+
+def _named(decision: Decision) -> str:
+    return " or ".join((decision.name, *decision.alternatives))
+
+
+def agreeing(
+    kind: Manager, parameters: Parameters, calls: Sequence[Call], answers: Sequence[Answer]
+) -> tuple[str, ...]:
+    """The decisions whose manager answers and shows exactly this, in their order."""
+    return tuple(
+        name
+        for name, decision in DECISIONS.items()
+        if decision.system == _SYSTEM_NAME[kind] and _agrees((name,), parameters, calls, answers)
+    )
+
+
+def decided(name: str, vectors: tuple[str, ...] = (), first: str = "") -> Decision:
+    """What is told of a decision."""
+    known = DECISIONS[name]
+    ought = clause(known.clause)
+    return Decision(
+        name=name,
+        says=known.says,
+        reports=known.seen_in,
+        clause=known.clause,
+        ought=ought.says,
+        vectors=vectors,
+        first=first,
+    )
+
+
+def taken_by(
+    kind: Manager,
+    parameters: Parameters,
+    calls: Sequence[Call],
+    differences: Sequence[Difference],
+    shows: Collection[str] = OBSERVABLES,
+) -> tuple[Decision, ...]:
+    """The decisions that explain a difference at the last of the calls, all before being right.
+
+    What is not among the differences is taken to be as specified, of the state as much as the
+    target `shows`. Several decisions may do.
+    """
+    replay = Replay(specified(kind), parameters)
+    answers: list[Answer] = []
+    for call in calls:
+        expect = replay.answer(call)
+        if expect is None:
+            return ()
+        answers.append(_only(shows, Answer(expect.returns, expect.observe)))
+    if not answers:
+        return ()
+    answers[-1] = _only(shows, _with(answers[-1], differences))
+    return tuple(decided(name) for name in agreeing(kind, parameters, calls, answers))
+
+
+# --- one failure -------------------------------------------------------------------------------
+
+
+def _broken(vector: Vector, failure: CallFailure) -> tuple[str, ...]:
+    calls = [step.call for step in vector.steps[: failure.step + 1]]
+    system = specified(vector.manager)
+    return blamed(system, vector.parameters, calls, failure.differences)
+
+
+def _broken_passes(failure: PassFailure) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(b.clause for b in failure.breaches if b.clause != "error"))
+
+
+def _agrees(
+    names: Sequence[str], parameters: Parameters, calls: Sequence[Call], answers: Sequence[Answer]
+) -> bool:
+    """Whether the manager that takes these decisions gives all of these answers."""
+    if not calls or any(answer.error is not None for answer in answers):
+        return False
+    replay = Replay(system_of(names), parameters)
+    for call, given in zip(calls, answers, strict=True):
+        wrong = replay.answer(call)
+        if wrong is None or answer_differences(wrong, given):
+            return False
+    return True
+
+
+def _only(shows: Collection[str], answer: Answer) -> Answer:
+    """As much of the answer as the target shows."""
+    seen = {n: getattr(answer.observed, n) for n in OBSERVABLES if n in shows}
+    return Answer(answer.returns, Observed(**seen), answer.error)
+
+
+def _with(answer: Answer, differences: Iterable[Difference]) -> Answer:
+    """The answer with what was got where something else was expected."""
+    got = {d.what: d.got for d in differences}
+    if "error" in got:
+        return Answer(error=str(got["error"]))
+    seen = {n: got.get(n, getattr(answer.observed, n)) for n in OBSERVABLES}
+    returns = got.get("returns", answer.returns)
+    # A number or a mapping is no answer of any call, and no decision gives it.
+    plain = returns if isinstance(returns, bool | tuple | str | None) else repr(returns)
+    return Answer(plain, Observed(**seen))
+
+
+# --- a whole report ----------------------------------------------------------------------------
+
+
+class _Played:
+    """The failures of one target, and the decisions that answer as it did."""
+
+    def __init__(self, report: TargetReport, vectors: Mapping[str, Vector]) -> None:
+        found = report.implementation
+        self._offered = {} if found is None else found.capabilities
+        self._vectors = vectors
+        judged = [v for v in report.verdicts if v.id in vectors]
+        ran = (v.id for v in judged if v.outcome in {"pass", "xpass", "fail", "xfail"})
+        self._ran = dict.fromkeys(ran)
+        self._failures = {
+            v.id: v.failure
+            for v in judged
+            if v.id in self._ran and isinstance(v.failure, CallFailure)
+        }
+        self._agreeing = {id: self._singly(id) for id in self._failures}
+
+    def decisions(self) -> dict[str, str]:
+        """By vector: the decision, or the decisions together, that explain its failure."""
+        agreeing = self._agreeing
+        found: dict[str, str] = {}
+        names = [n for n in DECISIONS if any(n in a for a in agreeing.values())]
+        taken = [name for name in names if not self._contradicting(name)]
+        left = dict.fromkeys(self._failures)
+        chosen: list[str] = []
+        while True:
+            cover = {n: [id for id in left if n in agreeing[id]] for n in taken if n not in chosen}
+            best = max(cover, key=lambda n: len(cover[n]), default=None)
+            if best is None or not cover[best]:
+                break
+            # Another that explains all of the same, and cannot be told apart, is named beside it.
+            alike = [n for n in cover if cover[n] == cover[best]]
+            found |= dict.fromkeys(cover[best], " or ".join(alike))
+            chosen += alike
+            left = {id: None for id in left if id not in found}
+        for id in left:
+            together = self._together(id, chosen)
+            if together is not None:
+                found[id] = together
+        return found
+
+    def likenesses(self, left: Sequence[str]) -> Iterator[Decision]:
+        """The decisions that explain some of what is left, though others speak against them."""
+        for name in DECISIONS:
+            alike = tuple(id for id in left if name in self._agreeing[id])
+            against = self._contradicting(name) if alike else ()
+            if against:
+                first = min(alike, key=lambda id: self._failures[id].step)
+                told = decided(name, alike, _place(first, self._failures[first]))
+                yield msgspec.structs.replace(told, contradicted_by=against)
+
+    def _singly(self, id: str) -> tuple[str, ...]:
+        vector = self._vectors[id]
+        names = _decisions_of(vector)
+        return tuple(n for n in names if self._agrees(id, (n,)))
+
+    def _together(self, id: str, chosen: Sequence[str]) -> str | None:
+        """Some of the decisions that the manager is known to have taken, together."""
+        mine = [n for n in chosen if DECISIONS[n].system == _SYSTEM_NAME[self._vectors[id].manager]]
+        for count in range(2, _MOST_TOGETHER + 1):
+            for names in combinations(mine, count):
+                if len({DECISIONS[n].switch[0] for n in names}) == count and self._agrees(
+                    id, names
+                ):
+                    return " and ".join(names)
+        return None
+
+    def _agrees(self, id: str, names: Sequence[str]) -> bool:
+        vector, failure = self._vectors[id], self._failures[id]
+        steps = vector.steps[: failure.step + 1]
+        answers = [self._shown(vector.manager, step) for step in steps]
+        answers[-1] = self._only(vector.manager, _with(answers[-1], failure.differences))
+        return _agrees(names, vector.parameters, [s.call for s in steps], answers)
+
+    def _contradicting(self, name: str) -> tuple[str, ...]:
+        """The vectors that the target passes and that the decision fails, as far as it shows."""
+        return tuple(
+            id
+            for id in self._ran
+            if id not in self._failures
+            and name in _decisions_of(self._vectors[id])
+            and self._would_fail(name, self._vectors[id])
+        )
+
+    def _would_fail(self, name: str, vector: Vector) -> bool:
+        """Whether a manager that shows as much as the target, and takes the decision, fails."""
+        replay = Replay(system_of([name]), vector.parameters)
+        for step in vector.steps:
+            wrong = replay.answer(step.call)
+            if wrong is None:
+                return False  # it may do anything: no protocol is left to follow
+            if answer_differences(wrong, self._shown(vector.manager, step)):
+                return True
+        return False
+
+    def _shown(self, kind: Manager, step: Step) -> Answer:
+        """The right answer, as much of it as the target shows."""
+        return self._only(kind, Answer(step.expect.returns, step.expect.observe))
+
+    def _only(self, kind: Manager, answer: Answer) -> Answer:
+        return _only(self._offered.get(kind, ()), answer)
+
+
+def _decisions_of(vector: Vector) -> tuple[str, ...]:
+    """Those that the vector tells from what is specified; of a vector that says none, any may."""
+    mine = [n for n, d in DECISIONS.items() if d.system == _SYSTEM_NAME[vector.manager]]
+    return tuple(n for n in mine if n in vector.kills) if vector.kills else tuple(mine)
+
+
+def _told(by_vector: Mapping[str, str], verdicts: Sequence[Verdict]) -> Iterator[Decision]:
+    """The decisions, each with its vectors, those first that explain most."""
+    vectors: dict[str, list[str]] = {}
+    alternatives: dict[str, tuple[str, ...]] = {}
+    for verdict in verdicts:
+        for text in by_vector.get(verdict.id, "").split(" and "):
+            first, *others = text.split(" or ")
+            if first:
+                vectors.setdefault(first, []).append(verdict.id)
+                alternatives.setdefault(first, tuple(others))
+    failures = {v.id: v.failure for v in verdicts if isinstance(v.failure, CallFailure)}
+    for name, ids in sorted(vectors.items(), key=lambda item: -len(item[1])):
+        first = min(ids, key=lambda id: failures[id].step)
+        told = decided(name, tuple(ids), _place(first, failures[first]))
+        yield msgspec.structs.replace(told, alternatives=alternatives[name])
+
+
+def _place(id: str, failure: CallFailure) -> str:
+    return f"step {failure.step + 1} of {id}"

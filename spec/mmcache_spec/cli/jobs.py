@@ -1,0 +1,63 @@
+"""The proofs of a variant, spread over processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+
+from ..checks.bounded import NoVerdict
+from ..checks.proof import Proof, Share, check_vacuity, prove, prove_complete
+from ..generate.arenas import situations
+from ..model.variants import VARIANTS, Variant
+from .common import SMALL
+
+__all__ = ["completeness_of", "proof_of", "vacuity_of"]
+
+SHARES = {"engine": 4}
+"""Into how many parts the obligations of a model are split; one, if not named."""
+
+
+def proof_of(
+    variant: Variant, executor: Executor, say: Callable[[str], None] = lambda text: None
+) -> Proof:
+    """All obligations and vacuity checks, on all cores."""
+    started = time.perf_counter()
+    jobs = []
+    for k, system in enumerate(variant.systems):
+        of = SHARES.get(system.name, 1)
+        jobs += [executor.submit(_prove_share, variant.name, k, Share(n, of)) for n in range(of)]
+        jobs.append(executor.submit(vacuity_of, variant.name, k))
+        if variant.expected is None and system.freedoms:
+            jobs.append(executor.submit(completeness_of, variant.name, k))
+    parts = _results(jobs, say)
+    return Proof.merged(parts, time.perf_counter() - started)
+
+
+def _results(jobs: Sequence[Future[Proof]], say: Callable[[str], None]) -> list[Proof]:
+    parts = []
+    for number, job in enumerate(jobs, 1):
+        say(f"part {number} of {len(jobs)}")
+        parts.append(job.result())
+    return parts
+
+
+def _prove_share(name: str, system: int, share: Share) -> Proof:
+    return prove(VARIANTS[name].systems[system], SMALL, share)
+
+
+def vacuity_of(name: str, system: int) -> Proof:
+    """What must be reachable, but for the conditions that the variant says never come true."""
+    variant = VARIANTS[name]
+    of = variant.systems[system]
+    found = check_vacuity(of, situations(of), SMALL)
+    for condition in variant.never.keys() & found.witnesses.keys():
+        if found.witnesses[condition] is not None:
+            raise NoVerdict(f"{name} says that this never comes true, and it does: {condition}")
+    kept = {c: trace for c, trace in found.witnesses.items() if c not in variant.never}
+    return replace(found, witnesses=kept)
+
+
+def completeness_of(name: str, system: int) -> Proof:
+    return prove_complete(VARIANTS[name].systems[system], SMALL)

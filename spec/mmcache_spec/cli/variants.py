@@ -1,0 +1,113 @@
+"""`mmcache-spec variants`: the known designs, and what is expected of each."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from ..campaign import workers
+from ..checks.bounded import along, shortest
+from ..checks.proof import Proof, prove
+from ..checks.unrolling import Start
+from ..evaluate.text import formula
+from ..generate.arenas import situations
+from ..generate.record import on_record
+from ..model.variants import VARIANTS, Variant
+from ..model.world import scopes_of
+from . import jobs
+from .common import SMALL, UNKNOWN, apology, not_shown, out
+from .progress import progress_line
+from .refute import livelock
+
+__all__ = ["variants_command"]
+
+
+@click.command("variants")
+@click.option("--check", is_flag=True, help="Recompute everything; fail on any difference.")
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Of the engine's passes, follow the expected counterexamples; look for no shorter ones.",
+)
+def variants_command(check: bool, follow: bool) -> None:
+    """List every variant with its expected verdict, or check them all.
+
+    To look for shorter counterexamples from the start of a pass of the engine takes many minutes,
+    to follow the expected ones seconds. From the empty cache they are looked for in any case.
+
+    Exit code: 0 as expected, 1 not as expected, 2 usage, 3 unknown.
+    """
+    if not check:
+        for variant in VARIANTS.values():
+            _print_variant(variant)
+        return
+    bad = 0
+    with apology(UNKNOWN), progress_line() as say, workers() as executor:
+        found = [(v, executor.submit(_recompute, name, follow)) for name, v in VARIANTS.items()]
+        for variant, job in found:
+            say(f"{variant.name}, of {len(VARIANTS)} variants")
+            differences = job.result()
+            bad += bool(differences)
+            out.print(f"{'✗' if differences else '✓'} {variant.name}")
+            for difference in differences:
+                out.print(f"    {difference}")
+    out.print(f"{len(VARIANTS) - bad} of {len(VARIANTS)} variants as expected")
+    sys.exit(1 if bad else 0)
+
+
+def _print_variant(variant: Variant) -> None:
+    seen = f"  ({', '.join(variant.seen_in)})" if variant.seen_in else ""
+    out.print(f"{variant.name}{seen}")
+    out.print(f"    {variant.says}")
+    if variant.expected is None:
+        out.print("    expected: proved")
+        return
+    expected = variant.expected
+    out.print(f"    expected: breaks {', '.join(expected.breaks) or 'only what follows'}")
+    for origin, actions in (("init", expected.from_init), ("pass", expected.from_pass)):
+        out.print(f"      --from {origin}, {len(actions)}: {', '.join(actions)}")
+
+
+def _recompute(name: str, follow: bool) -> list[str]:
+    """What is not as expected of this variant."""
+    variant = VARIANTS[name]
+    parts = [prove(system, SMALL) for system in variant.systems]
+    parts += [jobs.vacuity_of(name, k) for k in range(len(variant.systems))]
+    proof = Proof.merged(parts, 0)
+    expected = variant.expected
+    # A wrong design may well never come to a condition of a clause, or to a named situation.
+    situated = {f"{s.name}: {g.name}" for s in variant.systems for g in situations(s).goals}
+    missed = {*proof.hollow, *situated} if expected is not None else set()
+    differences = [f"not reachable: {n}" for n in proof.unreachable if n not in missed]
+    differences += [f"wrong lemma: {formula(lemma)}" for lemma in proof.false_lemmas]
+    differences += [f"taken for granted: {not_shown(thing)}" for thing in proof.unfounded]
+    differences += [f"unknown: {o.obligation.label}" for o in proof.undecided]
+    if expected is None:
+        if proof.verdict != "proved":
+            differences.append(f"expected to be proved, but {proof.verdict}")
+        elif not on_record(variant.systems):
+            differences.append(f"not on record: run mmcache-spec prove {name} --record")
+        return differences
+    if set(proof.refuted_clauses) != set(expected.breaks):
+        got = ", ".join(proof.refuted_clauses) or "nothing"
+        differences.append(f"expected to break {', '.join(expected.breaks)}, but breaks {got}")
+    origins: tuple[tuple[Start, tuple[str, ...]], ...] = (
+        ("init", expected.from_init),
+        ("pass", expected.from_pass),
+    )
+    for origin, actions in origins:
+        scopes = scopes_of(variant.system.name)
+        if follow and origin == "pass" and variant.system.name == "engine":
+            found = along(variant.system, scopes, origin, actions, variant.aims_at)
+        else:
+            found = shortest(variant.system, scopes, origin, 13, variant.aims_at)
+        got_actions = () if found is None else found.actions
+        if got_actions != actions:
+            differences.append(
+                f"--from {origin}: expected {', '.join(actions)}; got {', '.join(got_actions)}"
+            )
+        lasso = None if found is None else livelock(variant, found)
+        if origin == "init" and expected.lasso != (lasso and lasso.actions):
+            differences.append(f"lasso: expected {expected.lasso}; got {lasso and lasso.actions}")
+    return differences

@@ -1,0 +1,229 @@
+"""The decision is named first, and only where the target really does as whoever takes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+
+from mmcache_conformance.cli import cli
+from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
+from mmcache_conformance.implementation import Implementation
+from mmcache_conformance.oracle.decisions import explained
+from mmcache_conformance.suites.load import ENGINES, load_suite
+from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN, CALLS, Answer, Case
+from mmcache_conformance.verdicts.model import TargetReport
+from mmcache_conformance.verdicts.run import run_target
+from mmcache_spec.generate.managers import digest
+from mmcache_spec.model.decisions import DECISIONS, system_of
+from mmcache_spec.model.variants import VARIANTS
+from mmcache_spec.oracle import Replay
+from mmcache_vectors.clauses import CLAUSES
+from mmcache_vectors.manager import Observed
+
+VECTORS = load_suite()
+LEDGERS = [name for name, d in DECISIONS.items() if d.system == "ledger"]
+
+
+class Taking:
+    """A target made of the specification: it takes these decisions, and shows that much."""
+
+    def __init__(self, names: Sequence[str], shows: Sequence[str]) -> None:
+        self.name = "and ".join(names)
+        self._names, self._shows = names, shows
+
+    def start(self) -> Implementation:
+        (kind,) = {DECISIONS[n].system for n in self._names}
+        manager: Any = "encoder_cache" if kind == "ledger" else "encoder_decoder"
+        offered = (*CALLS, *self._shows, *([ALLOCATE_AGAIN] if kind == "ledger" else []))
+        return Implementation(self.name, None, "spec", {manager: offered})
+
+    def run(self, case: Case) -> tuple[Answer, ...]:
+        replay = Replay(system_of(self._names), case.parameters)
+        answers: list[Answer] = []
+        for call in case.calls:
+            given = replay.answer(call)
+            if given is None:
+                return (*answers, Answer(error="a duty was broken"))
+            seen = {n: getattr(given.observe, n) for n in self._shows}
+            answers.append(Answer(given.returns, Observed(**seen)))
+        return tuple(answers)
+
+    def stop(self) -> None:
+        pass
+
+
+EVERYTHING = ("num_free_slots", "num_freeable_slots", "cached", "freeable", "held")
+
+
+@cache
+def report_on(names: tuple[str, ...], shows: tuple[str, ...] = EVERYTHING) -> TargetReport:
+    ed = DECISIONS[names[0]].system == "encoder_decoder"
+    target = Taking(names, ("num_free_slots",) if ed and shows else shows)
+    return explained(run_target(target, VECTORS), VECTORS)
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_who_takes_a_decision_is_told_so(name: str) -> None:
+    report = report_on((name,))
+    (decision,) = report.decisions
+    assert (decision.name, decision.contradicted_by) == (name, ())
+    assert report.unexplained == ()
+    failing = [v for v in report.verdicts if v.failure is not None]
+    assert [v.id for v in failing] == list(decision.vectors)
+    assert {v.decision for v in failing} == {name}
+    assert all(v.broke for v in failing)
+    step, _, first = decision.first.partition(" of ")
+    assert step.startswith("step ")
+    assert first in decision.vectors
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_who_shows_nothing_is_told_too_or_is_told_both_that_fit(name: str) -> None:
+    report = report_on((name,), ())
+    if not report.decisions:  # the answers alone do not show it; what then breaks is a duty
+        assert all(v.failure is None or v.broke == () for v in report.verdicts)
+        return
+    named = {n for d in report.decisions for n in (d.name, *d.alternatives)}
+    assert name in named
+    assert report.unexplained == ()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("unfiltered_report", "first_occurrence_release"),
+        ("unfiltered_report", "refusal_evicts", "evict_newest_first"),
+        ("encoder_decoder_repeated_credit", "encoder_decoder_same_pass_notice"),
+        ("release_credits_twice", "reset_keeps_references"),
+    ],
+)
+def test_several_decisions_are_told_apart(names: tuple[str, ...]) -> None:
+    report = report_on(names)
+    taken = {d.name for d in report.decisions if not d.contradicted_by}
+    assert taken == set(names)
+    assert report.unexplained == ()
+
+
+def test_what_no_decision_explains_is_laid_to_none() -> None:
+    from mmcache_conformance.open import open_target
+
+    for name in ("Uncharged", "ReportIsAString", "EvictsOneTooMany", "IgnoresTheBudget"):
+        target = open_target(f"tests.known_bad.managers:{name}")
+        report = explained(run_target(target, VECTORS), VECTORS)
+        failing = [v.id for v in report.verdicts if v.failure is not None]
+        assert failing
+        assert [d for d in report.decisions if not d.contradicted_by] == []
+        assert list(report.unexplained) == failing
+
+
+def test_one_that_does_so_only_in_part_has_not_taken_it() -> None:
+    """It keeps the reference where the other positions were never held."""
+    from mmcache_conformance.open import open_target
+
+    target = open_target("tests.known_bad.managers:FirstOccurrenceRelease")
+    report = explained(run_target(target, VECTORS), VECTORS)
+    (likeness,) = report.decisions
+    assert likeness.name == "first_occurrence_release"
+    passed = {v.id for v in report.verdicts if v.outcome == "pass"}
+    assert set(likeness.contradicted_by) <= passed
+    assert likeness.contradicted_by
+    assert set(likeness.vectors) <= set(report.unexplained)
+
+
+def test_an_exception_breaks_no_clause() -> None:
+    from mmcache_conformance.open import open_target
+
+    report = explained(
+        run_target(open_target("tests.known_bad.misbehaving:Raises"), VECTORS), VECTORS
+    )
+    failing = [v for v in report.verdicts if v.failure is not None]
+    assert failing
+    assert {v.broke for v in failing} == {()}
+    assert report.decisions == ()
+
+
+def test_nothing_failed_nothing_is_said() -> None:
+    from mmcache_conformance.open import open_target
+
+    report = explained(run_target(open_target("reference"), VECTORS), VECTORS)
+    assert (report.decisions, report.unexplained) == ((), ())
+    assert {v.broke for v in report.verdicts} == {None}
+
+
+# --- the list ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_a_decision_is_the_variant_of_its_name(name: str) -> None:
+    decision, variant = DECISIONS[name], VARIANTS[name]
+    assert (decision.says, decision.seen_in) == (variant.says, variant.seen_in)
+    assert digest(system_of([name])) == digest(variant.system)
+    assert variant.expected is not None
+    assert decision.clause in (*variant.expected.breaks, variant.expected.target)
+    assert decision.clause in CLAUSES
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("report_nothing", "unfiltered_report"),
+        ("unfiltered_report", "encoder_decoder_repeated_credit"),
+    ],
+)
+def test_decisions_that_exclude_each_other(names: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="no manager takes all of these"):
+        system_of(names)
+
+
+# --- the reports -------------------------------------------------------------------------------
+
+
+def test_the_json_has_the_decisions_and_what_broke() -> None:
+    words = ["run", "tests.known_bad.managers:UnfilteredReport", "--json"]
+    document = json.loads(CliRunner().invoke(cli, words).stdout)
+    (target,) = document["targets"]
+    (decision,) = target["decisions"]
+    assert (decision["name"], decision["reports"]) == ("unfiltered_report", ["vllm#52482"])
+    failing = [v for v in target["verdicts"] if v["outcome"] == "fail"]
+    assert [v["id"] for v in failing] == decision["vectors"]
+    assert all("L1" in v["broke"] for v in failing)
+
+
+# --- whole engines -----------------------------------------------------------------------------
+
+ENGINE_VECTORS = load_suite(None, ENGINES)
+WRONG_ENGINES = [n for n in REFERENCE_VARIANTS if VARIANTS[n].expected is not None]
+
+
+@pytest.mark.parametrize("name", WRONG_ENGINES)
+def test_an_engine_is_told_its_decision(name: str) -> None:
+    report = explained(run_target(ReferencePass(name), ENGINE_VECTORS), ENGINE_VECTORS)
+    failing = [v for v in report.verdicts if v.failure is not None]
+    if not failing:
+        assert report.decisions == ()
+        return
+    named = {n for d in report.decisions for n in (d.name, *d.alternatives)}
+    assert name in named
+    assert report.unexplained == ()
+    assert all(v.broke and v.decision for v in failing)
+    assert not [d for d in report.decisions if d.contradicted_by]
+
+
+def test_an_engine_that_does_otherwise_has_taken_none() -> None:
+    """What breaks is another thing than a known decision breaks."""
+
+    class Haunted(ReferencePass):
+        def passes(self, case: Any) -> Iterator[Any]:
+            for record in super().passes(case):
+                yield replace(record, references=dict.fromkeys(record.cached, ("ghost",)))
+
+    report = explained(run_target(Haunted("specified"), ENGINE_VECTORS), ENGINE_VECTORS)
+    assert [v for v in report.verdicts if v.failure is not None]
+    assert [d for d in report.decisions if not d.contradicted_by] == []
+    assert report.unexplained
