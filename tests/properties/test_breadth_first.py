@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
-from mmcache_spec.checks import breadth_first
-from mmcache_spec.checks.bounded import FEW, look_for
-from mmcache_spec.checks.breadth_first import Found, TooMuch, quickest
-from mmcache_spec.evaluate import stepper
+from mmcache_spec.checks import bounded
+from mmcache_spec.checks.bounded import FEW, SMALL, Sought, elements, look_for
+from mmcache_spec.checks.searching import Found, TooMuch, quickest, relevance, search
+from mmcache_spec.checks.searching.kinds import Kind
+from mmcache_spec.checks.searching.patterns import Pattern, patterns, renamings_of
 from mmcache_spec.evaluate.interpreter import Interpreter, World
+from mmcache_spec.evaluate.stepping import Stepper, Symbols
+from mmcache_spec.evaluate.stepping.forms import WIDTH
 from mmcache_spec.kernel.system import (
     Action,
     ActionProperty,
@@ -114,7 +117,7 @@ def disagreement(system: TransitionSystem, found: Found | None) -> str | None:
     return None
 
 
-def search(seed: int) -> Found | None:
+def searched(seed: int) -> Found | None:
     system = random_system(seed)
     return quickest(system, SCOPES, "init", BOUND, system.properties)
 
@@ -135,7 +138,7 @@ def test_the_random_systems_put_the_search_to_the_test() -> None:
     lengths: list[int | None] = []
     for seed in SEEDS:
         try:
-            found = search(seed)
+            found = searched(seed)
             lengths.append(None if found is None else found.length)
         except TooMuch:
             pass
@@ -146,7 +149,7 @@ def test_the_random_systems_put_the_search_to_the_test() -> None:
 def _caught(monkeypatch: pytest.MonkeyPatch) -> bool:
     for seed in SEEDS:
         try:
-            found = search(seed)
+            found = searched(seed)
         except TooMuch:
             continue
         except StopIteration:
@@ -157,18 +160,18 @@ def _caught(monkeypatch: pytest.MonkeyPatch) -> bool:
 
 
 def test_a_search_that_skips_an_action_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = stepper.Stepper.successors
+    whole = Stepper.successors
 
-    def fewer(self: stepper.Stepper, state: Any) -> Any:
+    def fewer(self: Stepper, state: Any) -> Any:
         return [s for s in whole(self, state) if self.calls[s[0]].action != "two"]
 
-    monkeypatch.setattr(stepper.Stepper, "successors", fewer)
+    monkeypatch.setattr(Stepper, "successors", fewer)
     assert _caught(monkeypatch)
 
 
 def test_regions_that_are_too_wide_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if one world spoke for all: nothing that was asked is remembered."""
-    monkeypatch.setattr(breadth_first._Kind, "_closed", lambda self, asked, alike: {})
+    monkeypatch.setattr(Kind, "_closed", lambda self, asked, alike: {})
     assert _caught(monkeypatch)
 
 
@@ -205,13 +208,13 @@ def test_only_what_nothing_tells_apart_is_interchangeable() -> None:
 
 def test_renamings_that_merge_too_much_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every renaming left every world as it is."""
-    whole = breadth_first._patterns
+    whole = patterns
 
     def merged(system: TransitionSystem, scope: Scope) -> Any:
-        renamings = breadth_first._renamings(system, scope)
-        return [(functions, renamings) for functions, _ in whole(system, scope)]
+        renamings = renamings_of(system, scope)
+        return [Pattern(p.functions, tuple(renamings)) for p in whole(system, scope)]
 
-    monkeypatch.setattr(breadth_first, "_patterns", merged)
+    monkeypatch.setattr(search, "patterns", merged)
     assert quickest(homeless(), [small_scope(2, 1)], "init", 5, homeless().properties) is None
 
 
@@ -271,9 +274,7 @@ def test_a_queue_has_finitely_many_states_though_its_clock_runs_on() -> None:
 
 def test_ages_that_forget_their_order_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all had the same age."""
-    monkeypatch.setattr(
-        stepper.Symbols, "age", lambda self, scale, rank: 1 << (stepper.WIDTH * self.first_age)
-    )
+    monkeypatch.setattr(Symbols, "age", lambda self, scale, rank: 1 << (WIDTH * self.first_age))
     assert quickest(queue(), [small_scope(2, 1)], "init", 5, queue().properties) is None
 
 
@@ -311,7 +312,7 @@ def test_what_an_answer_rests_on_matters_where_an_effect_speaks_of_it() -> None:
 
 def test_an_answer_that_nothing_rests_on_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if it mattered to nobody what a call answers."""
-    monkeypatch.setattr(breadth_first, "_answer", lambda action, term: [])
+    monkeypatch.setattr(relevance, "_answer", lambda action, term: [])
     with pytest.raises(NameError, match="taken"):
         quickest(asked(), [small_scope(2, 1)], "init", 5, asked().properties)
 
@@ -319,36 +320,73 @@ def test_an_answer_that_nothing_rests_on_is_noticed(monkeypatch: pytest.MonkeyPa
 # --- beyond the search -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "size"),
-    [("lookahead_not_scheduled", (1, 1, 1)), ("whole_item_exceeds_the_budget", (2, 1, 2))],
-)
-def test_positions_of_tokens_are_beyond_the_search_and_z3_unrolls(
-    name: str, size: tuple[int, int, int]
-) -> None:
-    """The engine and the model of progress compute with integers that are no sizes and no ages."""
-    variant, scopes = VARIANTS[name], [scope(*size)]
+def test_the_budgets_of_a_pass_are_beyond_the_search_and_z3_unrolls() -> None:
+    """The model of progress computes with integers that are no sizes and no ages."""
+    variant, scopes = VARIANTS["whole_item_exceeds_the_budget"], [scope(2, 1, 2)]
     assert variant.expected is not None
     wanted = variant.aims_at
     assert wanted is not None
     with pytest.raises(TooMuch, match="depends on more than order and size"):
         quickest(variant.system, scopes, "init", 3, wanted)
     sought = look_for(variant.system, scopes, "init", 3, wanted)
-    assert (sought.by, sought.within) == ("unrolling", tuple(scopes))
+    assert (sought.searched, sought.unrolled) == ((), tuple(scopes))
     assert sought.found is not None
     assert sought.found.actions == variant.expected.from_init
 
 
 def test_of_many_scopes_z3_unrolls_the_widest_and_says_so() -> None:
-    variant, scopes = VARIANTS["lookahead_not_scheduled"], scopes_up_to(1, 1, 1)
+    variant, scopes = VARIANTS["waiting_stalls_the_queue"], scopes_up_to(1, 1, 1)
     assert len(scopes) > FEW
-    sought = look_for(variant.system, scopes, "init", 1, variant.aims_at)
-    assert (sought.by, sought.within, sought.found) == ("unrolling", (scopes[-1],), None)
+    sought = look_for(variant.system, scopes, "init", 2, variant.aims_at)
+    assert sought == Sought(None, (), (scopes[-1],))
 
 
 def test_a_ledger_is_searched_in_all_scopes() -> None:
     variant, scopes = VARIANTS["reset_keeps_references"], scopes_up_to(1, 1, 1)
     sought = look_for(variant.system, scopes, "init", 3)
-    assert (sought.by, sought.within) == ("search", tuple(scopes))
+    assert (sought.searched, sought.unrolled) == (tuple(scopes), ())
     assert sought.found is not None
     assert sought.found.length == 2
+
+
+def test_passes_in_large_scopes_are_left_to_z3() -> None:
+    variant, scopes = VARIANTS["reset_keeps_references"], scopes_up_to(3, 2, 2)
+    sought = look_for(variant.system, scopes, "pass", 3)
+    assert sought.unrolled == (scopes[-1],)
+    assert list(sought.searched) == [s for s in scopes if elements(s) <= SMALL]
+
+
+@pytest.mark.parametrize("name", ["lookahead_not_scheduled", "reset_in_flight"])
+def test_positions_of_tokens_are_searched(name: str) -> None:
+    """They are numbers with limits of their own, and so few that each is tried."""
+    variant, scopes = VARIANTS[name], scopes_up_to(1, 1, 1)
+    assert variant.expected is not None
+    sought = look_for(variant.system, scopes, "init", 8, variant.aims_at)
+    assert (sought.searched, sought.unrolled) == (tuple(scopes), ())
+    assert sought.found is not None
+    assert sought.found.actions == variant.expected.from_init
+
+
+def test_what_was_found_is_kept_where_larger_scopes_are_beyond_the_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And the scopes that were not gone through are not spoken of."""
+    variant, scopes = VARIANTS["reset_in_flight"], scopes_up_to(2, 2, 2)
+    monkeypatch.setattr(bounded, "SMALL", 3)
+    monkeypatch.setattr(bounded, "FEWER_STATES", 1_000)
+    sought = look_for(variant.system, scopes, "init", 8, variant.aims_at)
+    assert sought.found is not None
+    assert sought.found.length == 7
+    assert sought.unrolled == ()
+    assert 0 < len(sought.searched) < len(scopes)
+    most = max(map(elements, sought.searched))
+    assert list(sought.searched) == [s for s in scopes if elements(s) <= most]
+
+
+def test_numbers_that_nothing_bounds_are_not_below_zero_in_the_least_world() -> None:
+    """The rank of a request may be any number, and the search ends."""
+    variant = VARIANTS["reset_in_flight"]
+    found = quickest(variant.system, scopes_up_to(1, 1, 1), "init", 8, variant.aims_at or ())
+    assert found is not None
+    assert found.world.functions["rank"] == {"r1": 0}
+    assert found.world.constants["lookahead"] == 0

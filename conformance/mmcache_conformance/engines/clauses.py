@@ -8,6 +8,7 @@ import msgspec
 
 from mmcache_vectors.engine import EngineClause, EngineVector
 
+from .progress import Progress
 from .protocol import PassRecord
 
 __all__ = ["Breach", "breaches", "judge", "unplayed"]
@@ -28,16 +29,14 @@ def judge(vector: EngineVector, records: Sequence[PassRecord]) -> tuple[Breach, 
     An engine that raises breaks whatever it was about to do: the clause is then `error`.
     """
     found: dict[str, Breach] = {}
-    sizes, idle = _sizes(vector), 0
+    sizes, progress = _sizes(vector), Progress(vector)
     for record in records:
         wrong: dict[str, str] = {}
         wrong.update(breaches(record, sizes, vector.engine.cache_size).items())
         if record.error is not None:
             wrong = {"error": record.error}
-        unfinished = bool(record.running or record.waiting)
-        idle = idle + 1 if unfinished and not any(record.num_scheduled_tokens.values()) else 0
-        if idle == vector.expect.stall_after:
-            wrong["S7"] = f"{idle} passes without a token; unfinished: {_unfinished(record)}"
+        if (stalled := progress.observe(record)) is not None:
+            wrong["S7"] = stalled
         for clause in ("error", *vector.expect.every_pass):
             if clause in wrong and clause not in found:
                 found[clause] = Breach(record.number, clause, wrong[clause])

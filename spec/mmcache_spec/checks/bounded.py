@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import groupby
 
 import z3
 
 from ..evaluate.interpreter import ActionCall, Interpreter, State, Step, World
 from ..kernel.goals import Goal
 from ..kernel.system import Invariant, Property, Scope, TransitionSystem
-from .breadth_first import Found, Progress, TooMuch, quickest
+from .searching import MOST_STATES, Found, Progress, TooMuch, quickest
 from .unrolling import Pin, Start, Unrolling
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Sought",
     "Trace",
     "along",
+    "elements",
     "look_for",
     "shortest",
     "unrolled",
@@ -69,13 +70,16 @@ class Counterexample(Trace):
 
 @dataclass(frozen=True)
 class Sought:
-    """What was found, and where it was looked for."""
+    """What was found, and where it was looked for.
+
+    None of these scopes has a shorter path; if nothing was found, none up to the bound.
+    """
 
     found: Counterexample | None
-    within: tuple[Scope, ...]
-    """If nothing was found, no world of these scopes has a path up to the bound."""
-    by: Literal["search", "unrolling"]
-    """By breadth-first search, or, where that is beyond it, by Z3 alone, in fewer scopes."""
+    searched: tuple[Scope, ...]
+    """Gone through, breadth first, with all numbers that the scopes allow."""
+    unrolled: tuple[Scope, ...]
+    """Asked of Z3. Some of their elements may be idle; no scope with fewer is spoken of."""
 
 
 def shortest(
@@ -101,22 +105,22 @@ def look_for(
     """The shortest path to a step that breaks a clause, and in which scopes it is the shortest.
 
     The scopes ascend; of the shortest paths the least is taken, see `breadth_first.quickest`. That
-    there is no shorter one is shown by a search through all worlds of all scopes, or by Z3 for the
-    widest of them, in which some elements may be idle, and by a search for the small ones.
+    there is no shorter one is shown by a search through all worlds of all scopes. A pass may begin
+    in so many states that to go through them takes long: then only the small scopes are searched,
+    and Z3 shows it of the widest.
 
-    Where the search says `TooMuch` (it would need too many states, or the system compares integers
-    that are neither sizes nor ages, such as positions of tokens), Z3 unrolls the system instead: in
-    all scopes if they are few, or else in the widest alone.
+    What the search finds is kept if the larger scopes are beyond it. If it finds nothing, and says
+    `TooMuch` (there are too many states, or the system compares integers that are neither sizes nor
+    ages), Z3 unrolls the system instead: in all scopes if they are few, or else in the widest.
     """
     wanted = properties or tuple(p for p in system.properties if p.clause is not None)
     try:
-        found = _searched(system, scopes, start, bound, wanted, progress)
+        return _searched(system, scopes, start, bound, wanted, progress)
     except TooMuch as reason:
         progress(f"{reason}: Z3 unrolls the system instead")
         within = tuple(scopes if len(scopes) <= FEW else scopes[-1:])
         found = unrolled(system, within, start, bound, wanted, progress)
-        return Sought(found, within, "unrolling")
-    return Sought(found, tuple(scopes), "search")
+        return Sought(found, (), within)
 
 
 def _searched(
@@ -126,19 +130,29 @@ def _searched(
     bound: int,
     wanted: tuple[Property, ...],
     progress: Progress,
-) -> Counterexample | None:
+) -> Sought:
     """The path that the search finds first in the small scopes, and then, if shorter, in others."""
-    small = [s for s in scopes if _elements(s) <= SMALL]
-    large = [s for s in scopes if _elements(s) > SMALL]
+    small = [s for s in scopes if elements(s) <= SMALL]
+    large = [s for s in scopes if elements(s) > SMALL]
     found = quickest(system, small, start, bound, wanted, progress=progress)
     limit = bound if found is None else found.length - 1
-    if large and _better_asked(found, start):
+    if large and start == "pass":
         shorter = unrolled(system, large[-1:], start, limit, wanted, progress)
-        if shorter is not None:
-            return shorter
-    elif large:
-        found = quickest(system, large, start, limit, wanted, progress=progress) or found
-    return None if found is None else _told(system, found, start, wanted)
+        told = shorter or _told(system, found, start, wanted)
+        return Sought(told, tuple(small), tuple(large[-1:]))
+    for _, group in groupby(large, elements):
+        alike = list(group)
+        states = MOST_STATES if found is None else FEWER_STATES
+        try:
+            better = quickest(system, alike, start, limit, wanted, states=states, progress=progress)
+        except TooMuch:
+            if found is None:
+                raise
+            break
+        if better is not None:
+            found, limit = better, better.length - 1
+        small += alike
+    return Sought(_told(system, found, start, wanted), tuple(small), ())
 
 
 FEW = 3
@@ -147,27 +161,22 @@ FEW = 3
 SMALL = 6
 """Universes of so many elements are searched first: most examples live there."""
 
-SHORT = 5
-"""The most calls of paths of which Z3 can say quickly that there is none."""
+FEWER_STATES = 300_000
+"""So many states a search may have for universes of one size, if there is a path in smaller ones.
+Some ten seconds."""
 
 
-def _elements(scope: Scope) -> int:
+def elements(scope: Scope) -> int:
+    """How many there are, of all sorts together."""
     return sum(map(len, scope.universe.values()))
 
 
-def _better_asked(found: Found | None, start: Start) -> bool:
-    """Whether Z3 says sooner than a search that the widest scope has no shorter path.
-
-    It has to say it of short paths only; and a pass may begin in so many states that to go through
-    them all takes longer.
-    """
-    return start == "pass" or (found is not None and found.length <= SHORT)
-
-
 def _told(
-    system: TransitionSystem, found: Found, start: Start, wanted: tuple[Property, ...]
-) -> Counterexample:
+    system: TransitionSystem, found: Found | None, start: Start, wanted: tuple[Property, ...]
+) -> Counterexample | None:
     """The path that was found, executed by the interpreter."""
+    if found is None:
+        return None
     first: State = Interpreter(system, found.world).initial()
     if start == "pass":
         first = _whole_start(system, found, wanted)

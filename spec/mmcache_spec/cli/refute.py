@@ -11,9 +11,10 @@ import click
 
 from mmcache_vectors.clauses import CLAUSES
 
-from ..checks.bounded import Counterexample, Sought, look_for
+from ..checks.bounded import Counterexample, Sought, elements, look_for
 from ..checks.lasso import Lasso, find_lasso
 from ..generate.record import on_record
+from ..kernel.system import Scope
 from ..model.progress_clauses import WALK
 from ..model.variants import Variant
 from ..model.world import exact_name, scopes_of
@@ -81,9 +82,9 @@ def refute_command(
             answer = look_for(system, scopes, origin, bound, wanted, say)
             found = answer.found
             if found is not None:
-                places = {_searched(answer): [system.name]}
+                places = {_searched(answer, scopes): [system.name]}
                 break
-            places.setdefault(_searched(answer), []).append(system.name)
+            places.setdefault(_searched(answer, scopes), []).append(system.name)
     if not places:
         raise click.UsageError(f"{variant.name} does not state {clause}")
     searched = _in_words(places)
@@ -96,17 +97,25 @@ def refute_command(
     elif found is None:
         out.print(
             f"{variant.name}: no counterexample of up to {bound} calls, with {searched}, "
-            "whatever the sizes and the capacity"
+            "whatever the sizes and the capacity, from 1 on"
         )
     else:
         _print_counterexample(variant, found, searched)
     sys.exit(NONE_FOUND if found is None else FOUND)
 
 
-def _searched(answer: Sought) -> str:
-    """Where no shorter path is, in words."""
-    widest = answer.within[-1]
-    return widest.name if answer.by == "search" else f"{exact_name(widest)}, unrolled by Z3"
+def _searched(answer: Sought, scopes: Sequence[Scope]) -> str:
+    """Where no shorter path is, in words: no more than was searched."""
+    places = []
+    if answer.searched:
+        most = max(map(elements, answer.searched))
+        whole = len(answer.searched) == len(scopes)
+        places.append(
+            scopes[-1].name + ("" if whole else f", no more than {most} of them together")
+        )
+    if answer.unrolled:
+        places.append(f"just {exact_name(answer.unrolled[-1])}, unrolled by Z3")
+    return " and ".join(places)
 
 
 def _in_words(places: Mapping[str, Sequence[str]]) -> str:
@@ -143,7 +152,7 @@ def _print_counterexample(variant: Variant, found: Counterexample, searched: str
     out.print(f"{variant.name}: {variant.says}")
     out.print(
         f"The shortest counterexample from {where} has {found.length} {calls} "
-        f"(with {searched}; sizes and capacity are free)."
+        f"(with {searched}; sizes and capacity are any from 1 on)."
     )
     out.print()
     for line in story(found):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from types import FunctionType
 from typing import Any
 
 from ..kernel.system import TransitionSystem
@@ -43,6 +44,7 @@ __all__ = [
     "is_code",
     "sum_of",
     "text_of",
+    "with_numbers",
 ]
 
 Packed = tuple[Any, ...]
@@ -76,6 +78,16 @@ def is_code(value: Any) -> bool:
     return isinstance(value, _Code)
 
 
+def with_numbers(call: CompiledCall, numbers: Mapping[str, int]) -> CompiledCall:
+    """The same call in the world in which the numbers are these, by their names.
+
+    For a call that was compiled in a world with `code` in place of a size or of the capacity: so
+    one compilation serves all the worlds that differ in their numbers alone.
+    """
+    assert isinstance(call, FunctionType)
+    return FunctionType(call.__code__, dict(numbers))
+
+
 _Value = Any
 """Known: bool, int, an element. A set: bits. A map: a tuple. Unknown, or in part: `_Code`."""
 
@@ -89,9 +101,11 @@ class CompiledSystem:
     with_ghosts: bool = False
     _written: dict[str, CompiledCall] = field(default_factory=dict, repr=False, compare=False)
     """By their source: calls that do the same, whatever the state, are one function."""
-    _free: dict[int, tuple[Term, tuple[Symbol, ...]]] = field(
+    free: dict[int, tuple[Term, tuple[Symbol, ...]]] = field(
         default_factory=dict, repr=False, compare=False
     )
+    """The unbound variables of each term, by its identity: the same in all worlds, so whoever
+    compiles for many worlds hands one table to all."""
 
     def __post_init__(self) -> None:
         if self.with_ghosts:
@@ -160,9 +174,9 @@ class CompiledSystem:
 
     def free_variables(self, term: Term) -> tuple[Symbol, ...]:
         """The bound variables that the term uses but does not bind."""
-        if id(term) not in self._free:
-            self._free[id(term)] = term, tuple(alpha_form(term)[1])
-        return self._free[id(term)][1]
+        if id(term) not in self.free:
+            self.free[id(term)] = term, tuple(alpha_form(term)[1])
+        return self.free[id(term)][1]
 
     def elements(self, sort: Sort) -> tuple[str, ...]:
         return tuple(self.world.universe[sort.name])

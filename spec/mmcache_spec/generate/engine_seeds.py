@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..checks.bounded import Trace, shortest, witnesses
+from ..checks.bounded import Trace, unrolled, witnesses
 from ..checks.unrolling import Start
 from ..evaluate.interpreter import State, World
 from ..kernel.goals import Goal
@@ -23,7 +23,7 @@ from ..kernel.system import Action, TransitionSystem
 from ..kernel.terms import SetSort, Symbol, Term, all_of, empty, exists, parameter, state
 from ..model import engine_state as en
 from ..model.variants import VARIANTS
-from ..model.world import INPUT, REQUEST, hash_of, owner, scope, scopes_of
+from ..model.world import INPUT, REQUEST, hash_of, owner, scope, scopes_within
 from .managers import digest
 
 __all__ = ["Seed", "find_seeds", "seed_data"]
@@ -55,6 +55,7 @@ STRAIGHT_ON = frozenset({"look_up", "admit", "commit", "schedule", "dispatch", "
 """The actions of a pass in which everybody gets blocks; enough for a warm start."""
 
 BOUND = 14
+SCOPES = scopes_within(3, 3, 1)
 
 
 def find_seeds() -> Iterator[Seed]:
@@ -65,7 +66,7 @@ def find_seeds() -> Iterator[Seed]:
         assert variant.expected is not None
         clause = variant.expected.target or variant.expected.breaks[0]
         system = variant.system if start == "init" else _without_shortage(variant.system)
-        found = shortest(system, scopes_of("engine"), start, BOUND, properties=variant.aims_at)
+        found = unrolled(system, SCOPES, start, BOUND, variant.aims_at)
         assert found is not None
         where = "from the empty cache" if start == "init" else "from a warm cache, in one pass"
         goal = f"shortest counterexample of {variant_name} {where}"

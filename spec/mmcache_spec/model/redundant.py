@@ -22,6 +22,15 @@ REDUNDANT: dict[str, dict[Place, str]] = {
         ("L9", "free"): "the same, of a request that needs nothing",
         ("L10", "reset"): "the record of a reset is the first one (L12, L13, L16 and the sums)",
     },
+    "progress": {
+        ("S7", None): "the other clauses leave one answer, and a design that gives it is known to "
+        "make progress: the one that is specified",
+        ("S7", "arrive"): "the same",
+        ("S7", "schedule"): "the same",
+        ("S7", "preempt"): "the same",
+        ("S7", "touch"): "the same",
+        ("L3", None): "the same, of what is cached: it fits",
+    },
     "encoder_decoder": {
         ("E1", "free_encoder_input"): "the free slots follow from what is needed (E1, of states)",
         ("E1", "free"): "the free slots follow from what is needed (E1, of states)",

@@ -196,7 +196,7 @@ def scopes_within(hashes: int, requests: int, inputs: int) -> list[Scope]:
 def scopes_of(system: str, size: tuple[int, int, int] | None = None) -> list[Scope]:
     """Where the counterexamples of this system are looked for: up to this size, or by default."""
     if system == "engine":
-        return scopes_within(*size or (3, 3, 1))
+        return scopes_up_to(*size or (2, 2, 1))
     if system == "progress":
         return scopes_within(*size) if size else [scope(2, 1, 2), scope(2, 2, 2)]
     return scopes_up_to(*size or (3, 2, 2))

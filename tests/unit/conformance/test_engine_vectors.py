@@ -226,7 +226,8 @@ def test_too_much_at_the_worker_and_a_stall() -> None:
         _record(number=k, num_scheduled_tokens={}, waiting=("r",))
         for k in range(vector.expect.stall_after)
     ]
-    assert judge(vector, idle)[0].clause == "S7"
+    (stalled,) = judge(vector, idle)
+    assert (stalled.clause, stalled.pass_number) == ("S7", vector.expect.stall_after - 1)
 
 
 class Plays:

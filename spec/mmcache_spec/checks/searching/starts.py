@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from ..evaluate.stepper import Form, Packed, Stepper, Undetermined, is_integer
-from ..kernel.system import TransitionSystem
-from ..kernel.terms import BOOL, Binder, MapSort, Op, SetSort, Symbol, Term, subterms, unnamed
+from ...evaluate.stepping import Form, Packed, Stepper, Undetermined, is_integer
+from ...kernel.system import TransitionSystem
+from ...kernel.terms import BOOL, Binder, MapSort, Op, SetSort, Symbol, Term, subterms, unnamed
 
 __all__ = ["PassStarts", "conjuncts", "tied_to"]
 
@@ -71,9 +71,9 @@ class PassStarts:
 
     def __init__(self, stepper: Stepper, system: TransitionSystem) -> None:
         self._stepper = stepper
-        self._ages = [v for v in stepper.variables if v.name in stepper.ages]
-        plain = [v for v in stepper.variables if v.name not in stepper.ages]
-        kept = {v.name for v in stepper.variables}
+        self._ages = [v for v in stepper.layout.variables if v.name in stepper.layout.ages]
+        plain = [v for v in stepper.layout.variables if v.name not in stepper.layout.ages]
+        kept = {v.name for v in stepper.layout.variables}
         parts = [c for c in conjuncts(system) if _names(c) <= kept]
         waiting = [stepper.condition(c) for c in parts]
         known: set[str] = set()
@@ -109,7 +109,7 @@ class PassStarts:
                     names, function = given
                     options = [function(signs, *(values[n] for n in names))]
                 elif isinstance(v.sort, SetSort):
-                    options = range(1 << self._stepper.width(v.sort))
+                    options = range(1 << self._stepper.layout.width(v.sort))
                 for option in options:
                     values[v.name] = option
                     if all(f(signs, *[values[n] for n in names]) for names, f in tests):
@@ -141,7 +141,7 @@ def _order(stepper: Stepper, plain: Sequence[Symbol], parts: Sequence[Term]) -> 
         if is_integer(v):
             given = any(_names(t) <= known for t in _equals(v, parts))
             return (-1.0 if given else 1000.0), 0
-        width = stepper.width(v.sort) if isinstance(v.sort, SetSort) else 1
+        width = stepper.layout.width(v.sort) if isinstance(v.sort, SetSort) else 1
         ready = sum(v.name in g and g <= known | {v.name} for g in groups)
         return width - 2.5 * ready, width
 
@@ -168,14 +168,14 @@ def _rankings(
     stepper: Stepper, ages: Sequence[Symbol], values: Mapping[str, Any]
 ) -> Iterator[Values]:
     """Every order of the ages that count, ties included; each time scale by itself."""
-    symbols, slots = stepper.symbols, stepper.age_slots
-    lives = stepper.lives_in(values)
+    symbols, slots = stepper.layout.symbols, stepper.layout.age_slots
+    lives = stepper.layout.lives_in(values)
     choices = []
     for scale in range(len(lives)):
         counting = [
             k
             for k in range(len(slots))
-            if symbols.scales[k] == scale and stepper.is_alive(k, lives)
+            if symbols.scales[k] == scale and stepper.layout.is_alive(k, lives)
         ]
         choices.append([dict(zip(counting, ranks, strict=True)) for ranks in _orders(counting)])
     for chosen in product(*choices):
