@@ -9,10 +9,10 @@ from ..errors import AdapterError
 from ..targets.command import CommandTarget, Posted
 from ..targets.protocol import Answer, Case, ManagerTarget
 
-__all__ = ["Answered", "Lane", "Played", "lane_to"]
+__all__ = ["Answered", "CallsToPlay", "Lane", "lane_to"]
 
 
-class Played(Protocol):
+class CallsToPlay(Protocol):
     """What a lane needs to know of a sequence of calls."""
 
     @property
@@ -30,7 +30,7 @@ Answered = tuple[Answer, ...] | AdapterError
 class Lane(Protocol):
     """Send, do something else meanwhile, and receive."""
 
-    def send(self, batch: Sequence[Played]) -> None:
+    def send(self, batch: Sequence[CallsToPlay]) -> None:
         """Begin with a batch. One is on its way at a time."""
 
     def receive(self) -> list[Answered]:
@@ -48,9 +48,9 @@ class _ClassLane:
 
     def __init__(self, target: ManagerTarget) -> None:
         self._target = target
-        self._batch: Sequence[Played] = ()
+        self._batch: Sequence[CallsToPlay] = ()
 
-    def send(self, batch: Sequence[Played]) -> None:
+    def send(self, batch: Sequence[CallsToPlay]) -> None:
         self._batch = batch
 
     def receive(self) -> list[Answered]:
@@ -64,7 +64,7 @@ class _ClassLane:
     def fresh(self) -> None:
         """What a class keeps outside of its objects cannot be taken from it."""
 
-    def _one(self, sequence: Played) -> Answered:
+    def _one(self, sequence: CallsToPlay) -> Answered:
         try:
             return self._target.run(sequence.case)
         except AdapterError as error:
@@ -79,7 +79,7 @@ class _CommandLane:
         self._count = 0
         self._wrong: AdapterError | None = None
 
-    def send(self, batch: Sequence[Played]) -> None:
+    def send(self, batch: Sequence[CallsToPlay]) -> None:
         self._count, self._wrong = len(batch), None
         try:
             self._target.post([sequence.posted for sequence in batch])

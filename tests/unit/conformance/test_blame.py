@@ -75,6 +75,14 @@ def test_answer_and_state_are_both_heeded() -> None:
     assert blame(calls, ("returns", ("A",)), ("num_free_slots", 0)) >= {"L1", "L2", "L3"}
 
 
+def test_clauses_are_told_in_the_order_of_their_numbers() -> None:
+    """L2 before L10, which a text would have the other way round."""
+    seen = (Difference("cached", None, {}), Difference("held", None, {"r1": (1,)}))
+    numbers = [int(c[1:]) for c in blamed(specified("encoder_cache"), WORLD, ALLOCATED, seen)]
+    assert numbers == sorted(numbers)
+    assert min(numbers) < 10 < max(numbers)
+
+
 def test_of_an_exception_or_an_answer_of_another_type_nothing_is_said() -> None:
     assert blame(ALLOCATED, ("error", "LookupError")) == set()
     assert blame((*ALLOCATED, GetFreedMmHashes()), ("returns", "a text")) == set()
