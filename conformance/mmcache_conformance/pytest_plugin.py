@@ -46,11 +46,20 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     pluginmanager.register(_NothingChecked(), f"{PACKAGE}.nothing_checked")
 
 
+def tell(config: pytest.Config, lines: list[str], could_not: bool) -> None:
+    """Have something said at the end of the session, which ends with 3 if a target could not."""
+    plugin = config.pluginmanager.get_plugin(f"{PACKAGE}.nothing_checked")
+    if plugin is not None:
+        plugin.lines, plugin.could_not = lines, could_not
+
+
 class _NothingChecked:
     """A target of which nothing was checked has not passed: the exit code is that of `run`, 3."""
 
     def __init__(self) -> None:
         self.checked = self.skipped = 0
+        self.lines: list[str] = []
+        self.could_not = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if _TEST not in report.nodeid:
@@ -62,10 +71,13 @@ class _NothingChecked:
             self.checked += 1
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        if self.skipped and not self.checked and exitstatus == 0:
+        nothing = self.skipped and not self.checked and exitstatus == 0
+        if nothing or (self.could_not and exitstatus in {0, 1}):
             session.exitstatus = 3
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for line in self.lines:
+            terminalreporter.write_line(line)
         if self.skipped and not self.checked:
             terminalreporter.write_line(NOTHING_CHECKED, red=True)
 

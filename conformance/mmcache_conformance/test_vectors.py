@@ -17,6 +17,9 @@ from mmcache_conformance.errors import TargetError, TargetNameError
 from mmcache_conformance.exits import ExitCode
 from mmcache_conformance.implementation import Implementation
 from mmcache_conformance.open import Target, format_for, open_target
+from mmcache_conformance.oracle.decisions import explained
+from mmcache_conformance.pytest_plugin import tell
+from mmcache_conformance.reports.decisions import decision_lines, untested_lines
 from mmcache_conformance.reports.story import verdict_story
 from mmcache_conformance.suites.load import AnyVector, load_suite
 from mmcache_conformance.verdicts.expected import (
@@ -26,7 +29,7 @@ from mmcache_conformance.verdicts.expected import (
     load_expected,
 )
 from mmcache_conformance.verdicts.model import TargetReport, Verdict
-from mmcache_conformance.verdicts.run import run_vector
+from mmcache_conformance.verdicts.run import could_not, run_vector
 from mmcache_vectors.manager import VectorError
 
 
@@ -42,8 +45,18 @@ class StartedTarget:
 
     def verdict_on(self, vector: AnyVector) -> Verdict:
         """One vector, and whether its failure is expected."""
-        self.found.append(run_vector(self.target, self.implementation, vector, self.directory))
+        verdict = run_vector(self.target, self.implementation, vector, self.directory, stretch=True)
+        if verdict.failure is not None:
+            report = TargetReport(self.target.name, self.implementation, None, 0.0, (verdict,))
+            (verdict,) = explained(report, [vector]).verdicts
+        self.found.append(verdict)
         return self._judged(self.found[-1:])[0]
+
+    def in_all(self) -> TargetReport:
+        """What was found, explained together."""
+        found = tuple(self.found)
+        report = TargetReport(self.target.name, self.implementation, None, 0.0, found)
+        return explained(report, load_suite(self.directory, format_for(self.target)))
 
     def lapsed(self) -> list[str]:
         """What is said to fail at some vector of a clause, and fails at none of them."""
@@ -110,6 +123,8 @@ def started(pytestconfig: pytest.Config) -> Iterator[StartedTarget]:
         yield running
     finally:
         target.stop()
+    report = running.in_all()
+    tell(pytestconfig, [*decision_lines(report), *untested_lines(report)], could_not(report))
     if lapsed := running.lapsed():
         pytest.fail("\n".join(lapsed), pytrace=False)
 

@@ -229,14 +229,6 @@ def decode(content: bytes, source: str) -> Vector:
 
 def _check_references(vector: Vector, source: str) -> None:
     items = {r.request_id: len(r.items) for r in vector.parameters.requests}
-    sizes: dict[str, int] = {}
-    for k, request in enumerate(vector.parameters.requests):
-        for n, item in enumerate(request.items):
-            if sizes.setdefault(item.identifier, item.num_embeds) != item.num_embeds:
-                raise VectorError(
-                    f"{source}: at $.parameters.requests[{k}].items[{n}].num_embeds: "
-                    f"{item.identifier} has two sizes"
-                )
     if len(items) != len(vector.parameters.requests):
         raise VectorError(f"{source}: at $.parameters.requests: a request_id occurs twice")
     for k, step in enumerate(vector.steps):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from mmcache_vectors.manager import (
@@ -37,6 +38,7 @@ __all__ = [
     "predicted_failures",
     "recorded",
     "spec_calls",
+    "twins_of",
     "vector_call",
     "world_of",
 ]
@@ -48,13 +50,18 @@ def input_name(request: str, input_id: int) -> str:
 
 
 def world_of(parameters: Parameters) -> World:
-    """The spec's world for the parameters of a vector."""
+    """The spec's world for the parameters of a vector.
+
+    A hash has one size. Where an identifier is given two, each is a hash of its own, and
+    `identifier` says what both are called; see `Replay`.
+    """
     inputs = {
         input_name(r.request_id, k): (r.request_id, k, item)
         for r in parameters.requests
         for k, item in enumerate(r.items)
     }
-    sizes = {item.identifier: item.num_embeds for _, _, item in inputs.values()}
+    named = _hash_names(item for _, _, item in inputs.values())
+    sizes = {named[item]: item.num_embeds for _, _, item in inputs.values()}
     return World(
         universe={
             "Hash": tuple(sorted(sizes)),
@@ -64,13 +71,26 @@ def world_of(parameters: Parameters) -> World:
         constants={"capacity": parameters.cache_size},
         functions={
             "size": sizes,
-            "hash_of": {i: item.identifier for i, (_, _, item) in inputs.items()},
+            "hash_of": {i: named[item] for i, (_, _, item) in inputs.items()},
+            "identifier": {name: item.identifier for item, name in named.items()},
             "owner": {i: request for i, (request, _, _) in inputs.items()},
             "position": {i: k for i, (_, k, _) in inputs.items()},
             "inputs_of": {r.request_id: len(r.items) for r in parameters.requests},
             "embeds": {i: item.num_embeds for i, (_, _, item) in inputs.items()},
         },
     )
+
+
+def _hash_names(items: Iterable[Item]) -> dict[Item, str]:
+    """What each item's hash is called in the spec: as it is, if it has one size."""
+    distinct = dict.fromkeys(items)
+    sizes = Counter(item.identifier for item in distinct)
+    return {
+        item: item.identifier
+        if sizes[item.identifier] == 1
+        else f"{item.identifier} of {item.num_embeds} embeddings"
+        for item in distinct
+    }
 
 
 def parameters_of(world: World) -> tuple[Parameters, dict[str, tuple[str, int]]]:
@@ -169,9 +189,10 @@ def observe(system: TransitionSystem, world: World, state: State) -> Observed:
     """The state as an implementation would show it."""
     if system.name == "encoder_decoder":
         return Observed(num_free_slots=state["free_slots"])
-    cached: dict[str, tuple[str, ...]] = {h: () for (h,) in sorted(state["cached"])}
+    called = _identifiers(world)
+    cached: dict[str, tuple[str, ...]] = {called(h): () for (h,) in sorted(state["cached"])}
     for h, r in sorted(state["references"]):
-        cached[h] = (*cached.get(h, ()), r)
+        cached[called(h)] = (*cached.get(called(h), ()), r)
     held: dict[str, tuple[int, ...]] = {}
     owner, position = world.functions["owner"], world.functions["position"]
     for (i,) in sorted(state["held"], key=lambda i: (owner[i[0]], position[i[0]])):
@@ -180,31 +201,56 @@ def observe(system: TransitionSystem, world: World, state: State) -> Observed:
         num_free_slots=state["free_slots"],
         num_freeable_slots=state["freeable_slots"],
         cached=cached,
-        freeable=by_age(state),
+        freeable=tuple(map(called, by_age(state))),
         held=held,
     )
 
 
+def _identifiers(world: World) -> Callable[[str], str]:
+    """What a hash of the spec is called outside."""
+    called = world.functions.get("identifier", {})
+    return lambda h: called.get(h, h)
+
+
 class Replay:
-    """One run of a system on the calls of a vector."""
+    """One run of a system on the calls of a vector.
+
+    An identifier may come back with another size when all that was known of it is gone: it is not
+    cached, and its eviction was reported. The spec then sees a hash that it never saw before, which
+    is in the same state. Before that, a call about the other size is refused like one that a guard
+    refuses.
+    """
 
     def __init__(self, system: TransitionSystem, parameters: Parameters) -> None:
         self.system = system
         self.interpreter = Interpreter(system, world_of(parameters))
+        self._twins = twins_of(self.interpreter.world)
         self.state: State = self.interpreter.initial()
         self.steps: list[Step] = []
         """What has been done so far, refused calls left out."""
 
     def answer(self, call: Call) -> Expect | None:
         """What the system answers; None where the call is one that its guards refuse."""
+        if self._twins and self._clashes(call):
+            return None
         for candidate in spec_calls(self.system, call):
             step = self.interpreter.call(self.state, candidate)
             if not step.refused_by:
                 self.state = step.after
                 self.steps.append(step)
-                seen = observe(self.system, self.interpreter.world, step.after)
-                return Expect(_returned(step.result), seen)
+                world = self.interpreter.world
+                seen = observe(self.system, world, step.after)
+                return Expect(_returned(step.result, _identifiers(world)), seen)
         return None
+
+    def _clashes(self, call: Call) -> bool:
+        """Whether the identifier is known with another size."""
+        if "freed" not in self.state or not hasattr(call, "input_id"):
+            return False
+        given = _arguments(call)["input"]
+        mm_hash = self.interpreter.world.functions["hash_of"][given]
+        known = self.state["cached"] | self.state["freed"]
+        return any((twin,) in known for twin in self._twins.get(mm_hash, ()))
 
     @property
     def used(self) -> set[str]:
@@ -216,9 +262,19 @@ class Replay:
             yield self.answer(call)
 
 
-def _returned(value: Any) -> bool | tuple[str, ...] | None:
+def twins_of(world: World) -> dict[str, tuple[str, ...]]:
+    """For each hash that shares its identifier, the others."""
+    called = world.functions["identifier"]
+    return {
+        h: others
+        for h, name in called.items()
+        if (others := tuple(g for g, other in called.items() if other == name and g != h))
+    }
+
+
+def _returned(value: Any, called: Callable[[str], str]) -> bool | tuple[str, ...] | None:
     if isinstance(value, frozenset):
-        return tuple(sorted(h for (h,) in value))
+        return tuple(sorted({called(h) for (h,) in value}))
     assert value is None or isinstance(value, bool)
     return value
 

@@ -53,6 +53,7 @@ from tests.support.random_systems import HASH, REQUEST, home, random_system, sma
 BOUND = 3
 SCOPES = [small_scope(1, 1), small_scope(2, 1), small_scope(1, 2), small_scope(2, 2)]
 SEEDS = range(40)
+EACH = [seed if seed < 10 else pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS]
 
 
 def plain_length(
@@ -122,7 +123,7 @@ def searched(seed: int) -> Found | None:
 
 
 @pytest.mark.parametrize("answering", [False, True], ids=["plain", "answering"])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", EACH)
 def test_lengths_are_those_of_a_plain_search(seed: int, answering: bool) -> None:
     system = random_system(seed, answering=answering)
     try:

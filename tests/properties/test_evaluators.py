@@ -37,6 +37,11 @@ SYSTEMS = {
     for name, variant in VARIANTS.items()
     for system in variant.systems
 }
+EACH = [
+    name if name.startswith("specified-") else pytest.param(name, marks=pytest.mark.slow)
+    for name in SYSTEMS
+]
+"""The variants differ from what is specified in a few lines: they are for CI."""
 
 
 def _drawn(seed: int) -> tuple[Term, TransitionSystem, Situation]:
@@ -113,7 +118,7 @@ def _calls(system: TransitionSystem, at: Situation, chance: random.Random) -> It
         yield ActionCall(action.name, given)
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", EACH)
 def test_every_definition_means_the_same_to_all(name: str) -> None:
     """Each guard, answer and update of each action, and each claim, in random states."""
     system = SYSTEMS[name]
@@ -153,7 +158,7 @@ def _unguarded(system: TransitionSystem) -> TransitionSystem:
     return replace(system, actions=tuple(replace(a, guard={}) for a in system.actions))
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", EACH)
 def test_compiled_calls_do_what_the_interpreter_does(name: str) -> None:
     system = SYSTEMS[name]
     chance = random.Random(name)

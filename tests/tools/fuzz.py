@@ -70,7 +70,8 @@ def read_reply(data: bytes) -> None:
 
 
 def _answers(line: bytes) -> Any:
-    return _TARGET._answers(case_of(_VECTORS[0]), line)
+    case = case_of(_VECTORS[0])
+    return _TARGET._answers(case.manager, len(case.calls), line)
 
 
 # --- how it is changed -------------------------------------------------------------------------

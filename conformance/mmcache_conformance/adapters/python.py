@@ -16,8 +16,8 @@ import msgspec
 
 from ..errors import TargetError, TargetNameError, describe_exception
 from ..targets.open import open_manager
-from ..targets.protocol import MANAGERS, ManagerTarget
-from ..targets.wire import About, Errored, Message, Ran, Run, Start, Started, Stop
+from ..targets.protocol import MANAGERS, ManagerTarget, TogetherTarget
+from ..targets.wire import BESIDE_FEATURE, About, Errored, Message, Ran, Run, Start, Started, Stop
 
 __all__ = ["main", "serve"]
 
@@ -30,7 +30,7 @@ def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
         request = decode(line)
         if isinstance(request, Run):
             try:
-                reply = encode(Ran(request.seq, target.run(request.case)))
+                reply = encode(_ran(target, request))
             except Exception as error:
                 reply = encode(Errored(request.seq, describe_exception(error)))
         elif isinstance(request, Start):
@@ -42,11 +42,21 @@ def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
         replies.flush()
 
 
+def _ran(target: ManagerTarget, request: Run) -> Ran:
+    if not request.beside:
+        return Ran(request.seq, target.run(request.case))
+    if not isinstance(target, TogetherTarget):
+        raise TargetError("one manager at a time, and more were asked for")
+    answers, *beside = target.run_together((request.case, *request.beside))
+    return Ran(request.seq, answers, tuple(beside))
+
+
 def _introduction(target: ManagerTarget) -> Started:
     found = target.start()
     about = About(found.name, found.language, found.version, found.source)
     offered = {m: found.capabilities[m] for m in MANAGERS if m in found.capabilities}
-    return Started(1, about, offered)
+    together = isinstance(target, TogetherTarget) and target.runs_together
+    return Started(1, about, offered, (BESIDE_FEATURE,) if together else ())
 
 
 def main(arguments: list[str]) -> int:

@@ -12,6 +12,7 @@ import click
 from ..exits import ExitCode
 from .adapter import adapter
 from .check import check
+from .differ import differ
 from .exhaust import exhaust
 from .expected import expected
 from .matrix import matrix
@@ -55,6 +56,7 @@ for _command in (
     matrix,
     check,
     exhaust,
+    differ,
     schema,
 ):
     cli.add_command(_command)

@@ -52,6 +52,9 @@ __all__ = ["run"]
     metavar="N",
     help="Code 3 if more than N vectors are skipped on a TARGET.",
 )
+@click.option(
+    "--plain", is_flag=True, help="Play each vector as it is, and not in larger worlds as well."
+)
 @timeout_option
 @configuration_option
 @report_options
@@ -66,6 +69,7 @@ def run(
     fail_fast: bool,
     require: tuple[str, ...],
     max_skipped: int | None,
+    plain: bool,
     timeout: float | None,
     configuration: str | None,
     expected: Path | None,
@@ -128,7 +132,9 @@ def run(
     for target, mine in zip(opened, vectors, strict=True):
         # What a class prints is no part of our output.
         with contextlib.redirect_stdout(sys.stderr):
-            report = run_target(target, mine, fail_fast=fail_fast, directory=directory)
+            report = run_target(
+                target, mine, fail_fast=fail_fast, directory=directory, stretch=not plain
+            )
         report = told(demanded.of(report), mine)
         if known_failures is not None:
             report = apply_expected(report, *known_failures)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mmcache_spec.evaluate.interpreter import Interpreter, State, Step
+from mmcache_spec.evaluate.interpreter import Interpreter, State, Step, World
 from mmcache_spec.kernel.system import TransitionSystem
 from mmcache_spec.oracle import input_name, spec_calls, world_of
 from mmcache_vectors.manager import Call, Parameters
@@ -43,10 +43,35 @@ def blamed(
     got = {d.what: d.got for d in differences}
     if "error" in got:
         return ()
+    got = _in_hashes(got, interpreter.world, step.after)
     seen = replace(step, after=_seen_state(step.after, got))
     if "returns" in got:
         seen = replace(seen, result=_as_result(got["returns"]))
     return broken_clauses(interpreter, seen)
+
+
+def _in_hashes(got: dict[str, Any], world: World, after: State) -> dict[str, Any]:
+    """What was seen, with the spec's hash in place of an identifier that is given two sizes.
+
+    Of its hashes that is the one that is cached; if none is, any, since it should not be there.
+    """
+    called = world.functions["identifier"]
+    if all(h == name for h, name in called.items()):
+        return got
+    cached = after.get("cached", frozenset())
+    hashes = {name: h for h, name in sorted(called.items(), key=lambda pair: (pair[0],) in cached)}
+
+    def told(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(hashes.get(name, name) for name in value)
+        return value
+
+    return {
+        what: {hashes.get(name, name): rs for name, rs in value.items()}
+        if what == "cached"
+        else told(value)
+        for what, value in got.items()
+    }
 
 
 def broken_clauses(interpreter: Interpreter, step: Step) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import msgspec
 from mmcache_spec.model.decisions import DECISIONS, system_of
 from mmcache_spec.oracle import Replay
 from mmcache_vectors.clauses import clause
+from mmcache_vectors.engine import EngineVector
 from mmcache_vectors.manager import Call, Manager, Observed, Parameters, Step, Vector
 
 from ..suites.load import AnyVector
@@ -45,10 +46,17 @@ def explained(report: TargetReport, vectors: Iterable[AnyVector]) -> TargetRepor
     played = _Played(report, {id: v for id, v in known.items() if isinstance(v, Vector)})
     by_vector = played.decisions()
     likenesses = played.likenesses([id for id in failures if id not in by_vector])
+    engine = _of_engine(report, known)
+    named = {id: d for d in engine if not d.contradicted_by for id in d.vectors}
     verdicts = []
     for verdict in report.verdicts:
         if isinstance(verdict.failure, PassFailure):
-            verdict = msgspec.structs.replace(verdict, broke=_broken_passes(verdict.failure))
+            decision = named.get(verdict.id)
+            verdict = msgspec.structs.replace(
+                verdict,
+                broke=_broken_passes(verdict.failure),
+                decision=None if decision is None else _named(decision),
+            )
         elif verdict.id in failures:
             vector, failure = failures[verdict.id]
             assert isinstance(vector, Vector)
@@ -59,9 +67,30 @@ def explained(report: TargetReport, vectors: Iterable[AnyVector]) -> TargetRepor
     return msgspec.structs.replace(
         report,
         verdicts=tuple(verdicts),
-        decisions=(*_told(by_vector, report.verdicts), *likenesses),
-        unexplained=tuple(id for id in failures if id not in by_vector),
+        decisions=(*_told(by_vector, report.verdicts), *likenesses, *engine),
+        unexplained=(
+            *(id for id in failures if id not in by_vector),
+            *(
+                v.id
+                for v in report.verdicts
+                if isinstance(v.failure, PassFailure) and v.id not in named
+            ),
+        ),
     )
+
+
+def _of_engine(report: TargetReport, known: Mapping[str, AnyVector]) -> list[Decision]:
+    """The decisions of a whole engine. Its specification is built only where one has failed."""
+    if not any(isinstance(v.failure, PassFailure) for v in report.verdicts):
+        return []
+    from .engine_decisions import EngineDecisions
+
+    vectors = {id: v for id, v in known.items() if isinstance(v, EngineVector)}
+    return EngineDecisions(report, vectors).decisions()
+
+
+def _named(decision: Decision) -> str:
+    return " or ".join((decision.name, *decision.alternatives))
 
 
 def agreeing(

@@ -100,6 +100,8 @@ def _calls_to_failure(vector: Vector, failure: CallFailure) -> list[str]:
         lines.append(_step_line(k, step, vector.parameters))
     call = call_text(failure.call, vector.parameters)
     lines.append(f"step {failure.step + 1} of {len(vector.steps)}: {call}")
+    if failure.stretched is not None:
+        lines.append(f"only when it is stretched: {failure.stretched}")
     return [*lines, *_indented(difference_lines(failure), by=5)]
 
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import select
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
+
+from mmcache_vectors.manager import Manager, Observed
 
 from ..errors import AdapterError, TargetError, TargetNameError
 from ..implementation import Implementation, Kind
 from .api import driven
 from .process import LineListener, Process, Timeout, shown_line
 from .protocol import OBSERVABLES, Answer, Case
-from .wire import PROTOCOL_VERSION, Errored, Ran, Run, Start, Started, Stop
+from .wire import BESIDE_FEATURE, PROTOCOL_VERSION, Errored, Ran, Run, Start, Started, Stop
 
-__all__ = ["DEFAULT_TIMEOUT", "CommandTarget"]
+__all__ = ["DEFAULT_TIMEOUT", "CommandTarget", "Posted"]
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds that an adapter has for one vector."""
@@ -29,6 +33,34 @@ START_TIMEOUT = 60.0
 
 _MOST_IN_VAIN = 3
 """After so many timeouts, or starts that failed, in a row, nothing more is tried."""
+
+
+@dataclass(frozen=True)
+class Posted:
+    """A case on its way to an adapter: the JSON of a `Case`, and what its answers must fit."""
+
+    encoded: bytes
+    manager: Manager
+    calls: int
+
+
+class _RawAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An `Answer` whose state is not read yet."""
+
+    returns: bool | tuple[str, ...] | str | None = None
+    observed: msgspec.Raw = msgspec.Raw(b"{}")
+    error: str | None = None
+
+
+class _RawRan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A `Ran` whose states are not read yet: of many replies most states were seen before."""
+
+    seq: int
+    answers: tuple[_RawAnswer, ...]
+
+
+_MOST_STATES = 20_000
+"""States of which what they say is kept."""
 
 
 class CommandTarget:
@@ -56,6 +88,10 @@ class CommandTarget:
         self._implementation: Implementation | None = None
         self._observed: dict[Kind, tuple[tuple[str, bool], ...]] = {}
         self._seq = 0
+        self._features: tuple[str, ...] = ()
+        self._states: dict[Manager, dict[bytes, Observed]] = {}
+        """What the states said that were read before, by their JSON."""
+        self._posted: tuple[list[Posted], int] = ([], 0)
         self._patience = _Patience()
         self.log = ""
         """The end of what the program wrote to standard error during the last case."""
@@ -75,7 +111,7 @@ class CommandTarget:
         process.log.clear()
         try:
             reply = process.exchange(_ENCODER.encode(Run(self._seq, case)), self._timeout)
-            answers = self._answers(case, reply)
+            answers = self._answers(case.manager, len(case.calls), reply)
         except AdapterError as error:
             if isinstance(error, Timeout):
                 self._patience.in_vain(f"{_MOST_IN_VAIN} vectors in a row got no reply")
@@ -89,6 +125,100 @@ class CommandTarget:
         self._patience.rewarded()
         self.log = process.log.text() if process.log else ""
         return answers
+
+    @property
+    def runs_together(self) -> bool:
+        return BESIDE_FEATURE in self._features
+
+    def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
+        """As `run`, with all the cases at a time."""
+        process = self._running()
+        self._seq += 1
+        process.log.clear()
+        case, *beside = cases
+        try:
+            request = _ENCODER.encode(Run(self._seq, case, tuple(beside)))
+            line = process.exchange(request, self._timeout)
+            answers = (
+                self._answers(case.manager, len(case.calls), line),
+                *self._beside(beside, line),
+            )
+        except AdapterError as error:
+            if isinstance(error, Timeout):
+                self._patience.in_vain(f"{_MOST_IN_VAIN} vectors in a row got no reply")
+            else:
+                self._patience.rewarded()
+            self._drop()
+            raise
+        except BaseException:
+            self._drop()
+            raise
+        self._patience.rewarded()
+        self.log = process.log.text() if process.log else ""
+        return answers
+
+    def _beside(self, cases: Sequence[Case], line: bytes) -> tuple[tuple[Answer, ...], ...]:
+        """The answers of the other managers of a reply whose first answers were read."""
+        found = _RAN.decode(line).beside
+        if len(found) != len(cases):
+            raise AdapterError(f"answers of {len(found)} managers beside it, not of {len(cases)}")
+        for case, answers in zip(cases, found, strict=True):
+            self._check(case.manager, len(case.calls), answers)
+        return found
+
+    def post(self, cases: Sequence[Posted]) -> None:
+        """Send many cases before any reply is read: `collect` has the answers.
+
+        Raises `AdapterError` if the program does not run; the process is then gone.
+        """
+        process = self._running()
+        process.log.clear()
+        lines = []
+        for case in cases:
+            self._seq += 1
+            lines.append(b'{"cmd":"run","seq":%d,"case":%b}' % (self._seq, case.encoded))
+        self._posted = list(cases), self._seq - len(cases)
+        try:
+            process.post(lines, self._timeout)
+        except AdapterError:
+            pass  # what came back before it broke down is still there to be read
+        except BaseException:
+            self._drop()
+            raise
+
+    def collect(self) -> tuple[list[tuple[Answer, ...]], AdapterError | None]:
+        """The answers to what was posted, as many as came, and why there are no more of them.
+
+        After an error the process is gone; the next case is for a new one.
+        """
+        cases, first = self._posted
+        process = self._process
+        assert process is not None
+        try:
+            lines, wrong = process.collect(len(cases), self._timeout)
+        except BaseException:
+            self._drop()
+            raise
+        answers = []
+        for number, (case, line) in enumerate(zip(cases, lines, strict=False), start=first + 1):
+            try:
+                answers.append(self._quick_answers(case, line, number))
+            except AdapterError as error:
+                wrong = error
+                break
+        if wrong is None:
+            self._patience.rewarded()
+            return answers, None
+        if isinstance(wrong, Timeout):
+            self._patience.in_vain(f"{_MOST_IN_VAIN} cases in a row got no reply")
+        else:
+            self._patience.rewarded()
+        self._drop()
+        return answers, wrong
+
+    def restart(self) -> None:
+        """The next case is answered by a new process, which has seen nothing before."""
+        self._drop()
 
     def stop(self) -> None:
         """Raises `AdapterError` if the program had said more than it was asked."""
@@ -136,6 +266,7 @@ class CommandTarget:
             self._drop()
             raise
         about = started.implementation
+        self._features = started.features
         offered: dict[Kind, tuple[str, ...]] = dict(started.capabilities.items())
         return Implementation(about.name, about.version, about.language, offered, about.source)
 
@@ -146,29 +277,63 @@ class CommandTarget:
             process.kill()
             self.log = process.log.text()
 
-    def _answers(self, case: Case, line: bytes) -> tuple[Answer, ...]:
+    def _answers(
+        self, manager: Manager, calls: int, line: bytes, seq: int | None = None
+    ) -> tuple[Answer, ...]:
+        """The answers of one reply; `seq` is which request it is for, if not the last."""
+        asked = self._seq if seq is None else seq
         try:
             reply = _RAN.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             reply_error = _errored(line)
             if reply_error is None:
                 raise AdapterError(f"not a reply ({error}): {shown_line(line)}") from None
-            if reply_error.seq == self._seq:
+            if reply_error.seq == asked:
                 raise AdapterError(f"the adapter gave up: {reply_error.errored}") from None
-            raise _wrong_sequence(reply_error.seq, self._seq) from None
-        if reply.seq != self._seq:
-            raise _wrong_sequence(reply.seq, self._seq)
-        answers = reply.answers
+            raise _wrong_sequence(reply_error.seq, asked) from None
+        if reply.seq != asked:
+            raise _wrong_sequence(reply.seq, asked)
+        self._check(manager, calls, reply.answers)
+        return reply.answers
+
+    def _check(self, manager: Manager, calls: int, answers: tuple[Answer, ...]) -> None:
+        """As many answers as calls, and in each the state that was promised."""
         failed = next((k for k, a in enumerate(answers) if a.error is not None), None)
         if failed is not None and failed != len(answers) - 1:
             raise AdapterError(f"answers after call {failed + 1}, which failed")
-        if len(answers) > len(case.calls) or (failed is None and len(answers) < len(case.calls)):
-            raise AdapterError(f"{len(answers)} answers to {len(case.calls)} calls")
-        observed = self._observed[case.manager]
+        if len(answers) > calls or (failed is None and len(answers) < calls):
+            raise AdapterError(f"{len(answers)} answers to {calls} calls")
+        observed = self._observed[manager]
         for k, answer in enumerate(answers):
             if answer.error is None:
                 _check_observed(k, answer, observed)
-        return answers
+
+    def _quick_answers(self, case: Posted, line: bytes, seq: int) -> tuple[Answer, ...]:
+        """As `_answers`, of one of many replies."""
+        try:
+            raw = _RAW_RAN.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self._answers(case.manager, case.calls, line, seq)
+        if raw.seq != seq or len(raw.answers) != case.calls:
+            return self._answers(case.manager, case.calls, line, seq)
+        known = self._states.setdefault(case.manager, {})
+        answers: list[Answer] = []
+        for answer in raw.answers:
+            state = bytes(answer.observed)
+            seen = known.get(state)
+            if answer.error is not None:
+                return self._answers(case.manager, case.calls, line, seq)
+            if seen is None:
+                try:
+                    seen = _OBSERVED.decode(state)
+                    _check_observed(len(answers), Answer(None, seen), self._observed[case.manager])
+                except (msgspec.DecodeError, UnicodeDecodeError, AdapterError):
+                    return self._answers(case.manager, case.calls, line, seq)
+                if len(known) > _MOST_STATES:
+                    known.clear()
+                known[state] = seen
+            answers.append(Answer(answer.returns, seen))
+        return tuple(answers)
 
 
 class _Patience:
@@ -208,6 +373,8 @@ def _check_observed(k: int, answer: Answer, offered: tuple[tuple[str, bool], ...
 
 _ENCODER = msgspec.json.Encoder()
 _RAN = msgspec.json.Decoder(Ran, strict=True)
+_RAW_RAN = msgspec.json.Decoder(_RawRan, strict=True)
+_OBSERVED = msgspec.json.Decoder(Observed, strict=True)
 
 
 def _wrong_sequence(got: int, asked: int) -> AdapterError:

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -18,6 +19,8 @@ STOP_TIMEOUT = 5.0
 """Seconds that the child has to end when it was told to."""
 
 _LONGEST_LINE = 16 << 20
+_PIPE = 1 << 20
+"""Bytes that a pipe is asked to hold, so that many requests are on their way at a time."""
 _LOG_KEPT = 8 << 10
 _SHOWN = 200
 
@@ -54,6 +57,15 @@ class Log:
         return self._kept.decode(errors="replace").strip()
 
 
+def _widen(pipe: int) -> None:
+    """Let the pipe hold more, where the system lets us."""
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
+
+
 class Process:
     """A child with its three pipes, served by one loop, so that no side can block the other."""
 
@@ -72,6 +84,8 @@ class Process:
         self._in, self._out, self._err = (pipe.fileno() for pipe in self._pipes)
         for file in (self._in, self._out, self._err):
             os.set_blocking(file, False)
+        _widen(self._in)
+        _widen(self._out)
         self._poll = select.poll()
         self._poll.register(self._out, select.POLLIN)
         self._poll.register(self._err, select.POLLIN)
@@ -104,6 +118,50 @@ class Process:
         if surplus:
             raise AdapterError(f"surplus output after the reply: {shown_line(surplus)}")
         return line
+
+    def post(self, requests: Sequence[bytes], timeout: float) -> None:
+        """Write lines without waiting for their replies, which `collect` reads. As `exchange`."""
+        self._look(0)
+        if self._buffer:
+            raise AdapterError(f"output that was not asked for: {shown_line(self._buffer)}")
+        if self._trace is not None:
+            for request in requests:
+                self._trace(">", request)
+        lines = b"\n".join(requests) + b"\n"
+        self._write(lines, time.monotonic() + timeout, timeout)
+
+    def collect(self, count: int, timeout: float) -> tuple[list[bytes], AdapterError | None]:
+        """The next lines, as many as these, each within the time.
+
+        If there are fewer, also why: the line after those that came is the one that went wrong.
+        """
+        lines: list[bytes] = []
+        wrong: AdapterError | None = None
+        deadline = time.monotonic() + timeout
+        while len(lines) < count:
+            *whole, self._buffer = self._buffer.split(b"\n")
+            if whole:
+                deadline = time.monotonic() + timeout
+                lines += whole
+                continue
+            try:
+                if len(self._buffer) > _LONGEST_LINE:
+                    raise AdapterError(f"a line of more than {_LONGEST_LINE} bytes")
+                if not self._open:
+                    raise AdapterError(f"the adapter {self._ended()}")
+                self._look(self._left(deadline, timeout))
+            except AdapterError as error:
+                wrong = error
+                break
+        if self._trace is not None:
+            for line in lines:
+                self._trace("<", line)
+        surplus = b"\n".join([*lines[count:], self._buffer])
+        if wrong is None and surplus:
+            wrong = AdapterError(f"surplus output after the reply: {shown_line(surplus)}")
+        if wrong is None:
+            self._buffer = b""
+        return lines[:count], wrong
 
     def finish(self, request: bytes) -> bytes:
         """Ask to stop, wait, and kill what is left. What was said without being asked."""

@@ -6,7 +6,8 @@ one *answer* a call. It never learns what is expected of it.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -23,6 +24,7 @@ __all__ = [
     "Answer",
     "Case",
     "ManagerTarget",
+    "TogetherTarget",
     "call_name",
     "case_of",
     "missing_capability",
@@ -102,6 +104,18 @@ class ManagerTarget(Protocol):
 
         Raises `AdapterError` if what came last shows that the last answers cannot be trusted.
         """
+
+
+@runtime_checkable
+class TogetherTarget(Protocol):
+    """A target in which several managers can be alive at a time."""
+
+    @property
+    def runs_together(self) -> bool:
+        """Whether this one can, as it said when it was started."""
+
+    def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
+        """Make one manager a case; then the first call of each, the second of each, and so on."""
 
 
 def case_of(vector: Vector) -> Case:

@@ -8,9 +8,10 @@ second class were added.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from operator import methodcaller
 from typing import Any
 
@@ -116,21 +117,18 @@ class PythonTarget:
         )
         return driven(without(about, undriven))
 
+    runs_together = True
+
     def run(self, case: Case) -> tuple[Answer, ...]:
-        requests = {r.request_id: _FakeRequest(r) for r in case.parameters.requests}
-        readers = [(name, READERS[case.manager][name]) for name in self._observed[case.manager]]
-        answers: list[Answer] = []
-        try:
-            manager = self._made(case.manager, case.parameters.cache_size)
-            for call in case.calls:
-                returns = plain_answer(_make(manager, call, requests))
-                state = {name: read(manager, requests) for name, read in readers}
-                answers.append(Answer(returns, Observed(**state)))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # SystemExit and pytest's outcomes are answers too
-            answers.append(Answer(error=_misfit(error) or describe_exception(error)))
-        return tuple(answers)
+        (answers,) = self.run_together((case,))
+        return answers
+
+    def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
+        players = [self._player(case) for case in cases]
+        for k in range(max((len(case.calls) for case in cases), default=0)):
+            for player in players:
+                player.make(k)
+        return tuple(tuple(player.answers) for player in players)
 
     def open(self, kind: Manager, parameters: Parameters) -> LiveManager:
         """A new manager, for whoever makes the calls one by one. Raises what its class raises."""
@@ -141,6 +139,11 @@ class PythonTarget:
 
     def stop(self) -> None:
         self._classes = {}
+
+    def _player(self, case: Case) -> _Player:
+        kind = case.manager
+        make = partial(self._made, kind, case.parameters.cache_size)
+        return _Player(make, self._observed[kind], case)
 
     def _made(self, kind: Manager, cache_size: int) -> object:
         return _new(self._classes[kind], cache_size, self._config)
@@ -161,6 +164,40 @@ class PythonTarget:
             if self._config is None and _takes_a_configuration(cls):
                 hint = "; give it a configuration: --vllm-config module:NAME"
             raise TargetError(f"{how} failed: {describe_exception(error)}{hint}") from None
+
+
+class _Player:
+    """One case on a manager of its own, call by call, up to the first that fails."""
+
+    def __init__(self, new: Callable[[], object], observed: Sequence[str], case: Case) -> None:
+        self._case = case
+        self._requests = {r.request_id: _FakeRequest(r) for r in case.parameters.requests}
+        self._readers = [(name, READERS[case.manager][name]) for name in observed]
+        self._manager: Any = None
+        self._failed = False
+        self.answers: list[Answer] = []
+        with self._one_answer():
+            self._manager = new()
+
+    def make(self, k: int) -> None:
+        """The call with this index, if there is one and none has failed before."""
+        if self._failed or k >= len(self._case.calls):
+            return
+        with self._one_answer():
+            returns = plain_answer(_make(self._manager, self._case.calls[k], self._requests))
+            state = {name: read(self._manager, self._requests) for name, read in self._readers}
+            self.answers.append(Answer(returns, Observed(**state)))
+
+    @contextmanager
+    def _one_answer(self) -> Iterator[None]:
+        """Whatever is raised is the last answer."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit and pytest's outcomes are answers too
+            self._failed = True
+            self.answers.append(Answer(error=_misfit(error) or describe_exception(error)))
 
 
 class LiveManager:

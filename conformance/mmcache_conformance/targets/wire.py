@@ -17,6 +17,7 @@ from mmcache_vectors.manager import Manager
 from .protocol import Answer, Case
 
 __all__ = [
+    "BESIDE_FEATURE",
     "PROTOCOL_VERSION",
     "About",
     "Errored",
@@ -31,6 +32,9 @@ __all__ = [
 
 PROTOCOL_VERSION = 1
 
+BESIDE_FEATURE = "beside"
+"""The adapter keeps several managers alive at a time."""
+
 SequenceNumber = Annotated[int, msgspec.Meta(ge=1)]
 
 # --- what the harness says ---------------------------------------------------------------------
@@ -42,12 +46,15 @@ class Start(msgspec.Struct, frozen=True, tag_field="cmd", tag="start"):
     protocol: Literal[1] = 1
 
 
-class Run(msgspec.Struct, frozen=True, tag_field="cmd", tag="run"):
+class Run(msgspec.Struct, frozen=True, tag_field="cmd", tag="run", omit_defaults=True):
     """Make these calls on a new manager."""
 
     seq: SequenceNumber
     """Counts the requests since `start`; the reply repeats it."""
     case: Case
+    beside: tuple[Case, ...] = ()
+    """Managers to be made as well, if the adapter has the feature: then the first call of the case
+    and of each of these, in this order, then the second of each, and so on."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag_field="cmd", tag="stop"):
@@ -69,20 +76,24 @@ class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """A link to its source."""
 
 
-class Started(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Started(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The reply to `start`."""
 
     protocol: Literal[1]
     implementation: About
     capabilities: dict[Manager, tuple[str, ...]]
     """For each kind of manager that it has: the calls, the observables, and other capabilities."""
+    features: tuple[str, ...] = ()
+    """What it understands beyond the least: `beside`. Others are not asked of it."""
 
 
-class Ran(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Ran(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The reply to `run`: one answer a call, in order; after a call that failed there is none."""
 
     seq: SequenceNumber
     answers: tuple[Answer, ...]
+    beside: tuple[tuple[Answer, ...], ...] = ()
+    """The answers of the managers beside it, in their order."""
 
 
 class Errored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

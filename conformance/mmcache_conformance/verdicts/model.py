@@ -56,6 +56,9 @@ class CallFailure(msgspec.Struct, frozen=True, tag_field="of", tag="call"):
     call: Call
     differences: tuple[Difference, ...]
     reproduce: str
+    stretched: str | None = None
+    """The larger world in which it fails, where it passes in its own; the differences are told in
+    the names and numbers of the vector."""
 
 
 class PassFailure(msgspec.Struct, frozen=True, tag_field="of", tag="pass"):

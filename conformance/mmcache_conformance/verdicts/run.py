@@ -21,11 +21,19 @@ from ..implementation import Implementation
 from ..open import Target
 from ..suites.load import AnyVector, defended, suite_digest, suite_version
 from ..targets.api import CANNOT, is_api_error
-from ..targets.protocol import ManagerTarget, call_name, case_of, missing_capability
+from ..targets.protocol import (
+    Case,
+    ManagerTarget,
+    TogetherTarget,
+    call_name,
+    case_of,
+    missing_capability,
+)
 from .judge import first_difference
 from .model import (
     BAD,
     CallFailure,
+    Difference,
     Outcome,
     PassFailure,
     RunReport,
@@ -33,6 +41,7 @@ from .model import (
     TargetReport,
     Verdict,
 )
+from .stretch import BESIDE, companions, stretched
 
 __all__ = [
     "could_not",
@@ -51,8 +60,13 @@ def run_target(
     *,
     fail_fast: bool = False,
     directory: Path | None = None,
+    stretch: bool = False,
 ) -> TargetReport:
-    """All verdicts on one target. `directory` is where the vectors are, if not in the package."""
+    """All verdicts on one target.
+
+    `directory` is where the vectors are, if not in the package. With `stretch`, a vector that
+    passes is also played in larger worlds, and fails if it fails in one of them.
+    """
     started = time.perf_counter()
     implementation: Implementation | None = None
     reason: str | None = None
@@ -64,7 +78,9 @@ def run_target(
             reason = str(error)
         else:
             for vector in vectors:
-                verdicts.append(run_vector(target, implementation, vector, directory))
+                verdicts.append(
+                    run_vector(target, implementation, vector, directory, stretch=stretch)
+                )
                 if fail_fast and verdicts[-1].outcome in {"fail", "error"}:
                     break
     finally:
@@ -81,8 +97,10 @@ def run_vector(
     implementation: Implementation,
     vector: AnyVector,
     directory: Path | None = None,
+    *,
+    stretch: bool = False,
 ) -> Verdict:
-    """One vector on a started target. Never raises for what the target does."""
+    """One vector on a started target, as `run_target` does it. Never raises for what that does."""
     clauses = defended().get(vector.id, vector.clauses)
     plain = Verdict(vector.id, "pass", clauses, vector.variant, vector.kind)
     again = reproduce_command(target.name, vector.id, directory)
@@ -97,7 +115,7 @@ def run_vector(
         missing = missing_capability(vector, implementation)
         if missing is not None:
             return _skipped(plain, f"needs {missing}, which {implementation.name} does not have")
-        found = _run_calls(target, vector, plain, again)
+        found = _run_calls(target, vector, plain, again, stretch)
     except AdapterError as error:
         found = _errored(plain, str(error))
     except Exception as error:
@@ -115,9 +133,15 @@ def _errored(plain: Verdict, reason: str) -> Verdict:
     return msgspec.structs.replace(plain, outcome="error", reason=reason)
 
 
-def _run_calls(target: ManagerTarget, vector: Vector, plain: Verdict, again: str) -> Verdict:
+def _run_calls(
+    target: ManagerTarget, vector: Vector, plain: Verdict, again: str, stretch: bool
+) -> Verdict:
     """The calls of the vector, and the first answer that is not as expected."""
-    wrong = first_difference(vector.steps, target.run(case_of(vector)))
+    case = case_of(vector)
+    name: str | None = None
+    wrong = first_difference(vector.steps, target.run(case))
+    if wrong is None and stretch:
+        name, wrong = _stretched_difference(target, vector, case)
     if wrong is None:
         return plain
     step, differences = wrong
@@ -125,8 +149,30 @@ def _run_calls(target: ManagerTarget, vector: Vector, plain: Verdict, again: str
     if isinstance(error, str) and is_api_error(error):
         name = call_name(vector.steps[step].call)
         return _errored(plain, f"{CANNOT}`{name}`: {error.removeprefix(CANNOT)}")
-    failure = CallFailure(step, vector.steps[step].call, differences, again)
+    failure = CallFailure(step, vector.steps[step].call, differences, again, name)
     return msgspec.structs.replace(plain, outcome="fail", failure=failure)
+
+
+def _stretched_difference(
+    target: ManagerTarget, vector: Vector, case: Case
+) -> tuple[str | None, tuple[int, tuple[Difference, ...]] | None]:
+    """The first larger world in which an answer is not as expected, and where it is not."""
+    for longer in stretched(case):
+        answers = [longer.back(answer) for answer in target.run(longer.case)]
+        wrong = first_difference(vector.steps, answers)
+        if wrong is not None:
+            return longer.name, wrong
+    if isinstance(target, TogetherTarget) and target.runs_together:
+        together = target.run_together((case, *companions(case)))
+        for part in (*together[:2], *(behind[1:] for behind in together[2:])):
+            wrong = first_difference(vector.steps, part)
+            if wrong is not None:
+                return BESIDE, wrong
+        for empty, *_ in together[2:]:
+            told = empty.error or empty.returns
+            if told not in ((), None):
+                return BESIDE, (0, (Difference("returns", (), told),))
+    return None, None
 
 
 def _run_workload(target: Target, vector: EngineVector, plain: Verdict, again: str) -> Verdict:

@@ -19,13 +19,15 @@ import z3
 
 from ..evaluate.unbounded import Unbounded
 from ..kernel.system import TransitionSystem
-from ..kernel.terms import Symbol, Term, result, symbols
+from ..kernel.terms import Symbol, Term, alpha_form, result, symbols
 from .induction import Obligation, conjuncts, facts, formula_of, framed, obligations
 
 __all__ = ["Core", "Need", "cores", "needed_by_clauses", "unneeded"]
 
-MUCH, LITTLE = 4_000_000, 400_000
-"""How much the solver may work: to prove a query as a whole, and to prove it with less."""
+MUCH = 4_000_000
+"""How much the solver may work to prove a query as a whole."""
+TIMES, BESIDES = 4, 20_000
+"""How much it may work to prove it with less: so many times what the whole needed, and a little."""
 
 
 @dataclass(frozen=True, order=True)
@@ -61,7 +63,13 @@ def cores(system: TransitionSystem, wanted: Iterable[Obligation] | None = None) 
 
 def _of(obligation: Obligation) -> tuple[Need, ...] | None:
     found: set[Need] = set()
+    itself = obligation.claim
+    parts = conjuncts(itself.formula) if obligation.kind == "consecution" else ()
+    before = {alpha_form(part)[0] for part in parts}
     for conjunct in conjuncts(formula_of(obligation)):
+        if alpha_form(framed(obligation, conjunct))[0] in before:
+            found.add(Need("invariant", "", itself.name))
+            continue
         needs = _Query(obligation, conjunct).minimal()
         if needs is None:
             return None
@@ -107,30 +115,41 @@ class _Query:
 
     def minimal(self) -> list[Need] | None:
         """The needs without any of which the query is not shown to be unsatisfiable."""
-        core = self._core(list(self.parts), MUCH)
-        if core is None:
-            return None
+        for mbqi in (True, False):
+            core, work = self._core(list(self.parts), mbqi, MUCH)
+            if core is not None:
+                return self._smallest(core, mbqi, TIMES * work + BESIDES)
+        return None
+
+    def _smallest(self, core: set[Need], mbqi: bool, work: int) -> list[Need]:
         kept = [need for need in self.parts if need in core]
         for need in list(kept):
-            fewer = [n for n in kept if n != need]
-            smaller = self._core(fewer, LITTLE)
-            if smaller is not None:
-                kept = [n for n in fewer if n in smaller]
+            if need in kept:
+                smaller, _ = self._core([n for n in kept if n != need], mbqi, work)
+                if smaller is not None:
+                    kept = [n for n in kept if n in smaller]
         return kept
 
-    def _core(self, needs: Sequence[Need], work: int) -> set[Need] | None:
-        """Some of these that are enough; None where they are not shown to be."""
-        for mbqi in (True, False):
-            solver = z3.Solver()
-            solver.set("rlimit", work)
-            solver.set("mbqi", mbqi)
-            solver.add(*self.always)
-            names = {f"need {k}": need for k, need in enumerate(needs)}
-            for name, need in names.items():
-                solver.assert_and_track(self.parts[need], name)
-            if solver.check() == z3.unsat:
-                return {names[str(c).strip("|")] for c in solver.unsat_core()}
-        return None
+    def _core(self, needs: Sequence[Need], mbqi: bool, most: int) -> tuple[set[Need] | None, int]:
+        """Some of these that are enough, None where they are not shown to be; and the work."""
+        solver = z3.Solver()
+        before = _work(solver)
+        solver.set("rlimit", most)
+        solver.set("mbqi", mbqi)
+        solver.add(*self.always)
+        names = {f"need {k}": need for k, need in enumerate(needs)}
+        for name, need in names.items():
+            solver.assert_and_track(self.parts[need], name)
+        proved = solver.check() == z3.unsat
+        work = _work(solver) - before
+        if not proved:
+            return None, work
+        return {names[str(c).strip("|")] for c in solver.unsat_core()}, work
+
+
+def _work(solver: z3.Solver) -> int:
+    """What z3 has worked so far, in this process."""
+    return int(solver.statistics().get_key_value("rlimit count"))
 
 
 def _lines(obligation: Obligation, conjunct: Term) -> Iterator[tuple[str, Symbol, Term]]:

@@ -7,11 +7,12 @@ the calls of that action, and of the states that only it reaches.
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 from ..evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, CompiledView, Packed
@@ -120,10 +121,12 @@ class _Graph:
 
     states: list[Packed]
     index: dict[Packed, int]
-    after: list[tuple[tuple[int, ...], ...]]
+    after: dict[int, tuple[tuple[int, ...], ...]]
     """For each expanded state and each action, where each call leads; -1 where it is refused."""
-    distinct: list[tuple[tuple[int, ...], ...]]
+    distinct: dict[int, tuple[tuple[int, ...], ...]]
     """The same, each state once."""
+    parents: list[int]
+    """From which state each was found first; -1 of the first."""
 
 
 @dataclass
@@ -135,6 +138,10 @@ class Explorer:
     integers: Sequence[int] = (0, 1, 2)
     most_states: int = 20_000
     most_gap: int = 2
+    seed: int | None = None
+    """By which walks are drawn; None: breadth first. A design is then only followed from where it
+    does something else than the original."""
+    steps_of_a_walk: int = 60
     _parts: dict[str, list[Prepared]] = field(default_factory=dict, repr=False)
 
     # What is compiled.
@@ -191,12 +198,11 @@ class Explorer:
         """What the original reaches. It must break no clause."""
         actions = self._all_prepared(self.system)
         start = self._normal(self._compiled.initial())
-        graph = _Graph([start], {start: 0}, [], [])
+        graph = _Graph([start], {start: 0}, {}, {}, [-1])
         if self._state_clauses(start, start, None) >= 0:
             raise BrokenOriginal(f"{self.system.name} breaks a clause in its initial state")
-        for k, state in enumerate(graph.states):
-            if k >= self.most_states:
-                break
+        for k in self._order(graph):
+            state = graph.states[k]
             row = []
             for calls in actions:
                 seen: list[int] = []
@@ -215,15 +221,39 @@ class Explorer:
                         bad = bad or self._state_clauses(after, after, None) >= 0
                         at = graph.index[after] = len(graph.states)
                         graph.states.append(after)
+                        graph.parents.append(k)
                     if bad:
                         raise BrokenOriginal(
                             f"{self.system.name} breaks a clause by {prepared.call(values)}"
                         )
                     seen.append(at)
                 row.append(tuple(seen))
-            graph.after.append(tuple(row))
-            graph.distinct.append(tuple(tuple(dict.fromkeys(x for x in r if x >= 0)) for r in row))
+            graph.after[k] = tuple(row)
+            graph.distinct[k] = tuple(tuple(dict.fromkeys(x for x in r if x >= 0)) for r in row)
         return graph
+
+    def _order(self, graph: _Graph) -> Iterator[int]:
+        """Which state is looked at next: breadth first, or on a walk that begins again and again.
+
+        A walk goes on to a state that is new, drawn by the seed; where there is none, or after so
+        many steps, it begins again anywhere. It comes far in worlds too large to be seen whole.
+        """
+        if self.seed is None:
+            for k in range(self.most_states):
+                if k == len(graph.states):
+                    return
+                yield k
+            return
+        chance, at, steps = random.Random(self.seed), 0, 0
+        while len(graph.after) < self.most_states:
+            yield at
+            steps += 1
+            new = [n for row in graph.distinct[at] for n in row if n not in graph.after]
+            if not new or steps % self.steps_of_a_walk == 0:
+                new = [n for n in range(len(graph.states)) if n not in graph.after]
+            if not new:
+                return
+            at = chance.choice(new)
 
     @property
     def reached(self) -> int:
@@ -233,8 +263,17 @@ class Explorer:
     # Another design.
 
     def judge(self, design: TransitionSystem) -> Found | Search:
-        """The shortest calls by which the design breaks a clause, or how far none was found."""
+        """Calls by which the design breaks a clause, or how far none was found.
+
+        They are the fewest of those that break it where the design first does anything that the
+        original does not, or soon after; if there are none, the fewest of all.
+        """
         walk = _Walk(self, design)
+        answer = walk.at_once()
+        if answer is not None:
+            return answer
+        if self.seed is not None:
+            return Search(len(self.graph.after), complete=False)
         return walk.run()
 
     def distinguish(self, design: TransitionSystem) -> Difference | Search:
@@ -250,6 +289,9 @@ def _every(calls: Sequence[Prepared]) -> Iterator[tuple[Prepared, tuple[int, ...
         for values in prepared.choices:
             yield prepared, values
 
+
+MOST_FOLLOWED, FAR_ENOUGH = 6, 1_500
+"""How many of the states that only the design reaches are followed, and into how many others."""
 
 _Node = int | Packed
 """A state of the original by its number, any other as it is."""
@@ -292,9 +334,106 @@ class _Walk:
         self.unconfirmed = 0
         self.differs = False
 
+    def at_once(self) -> Found | Search | None:
+        """What the changed calls do in the states of the original, and what comes of it.
+
+        `None`: they do something else there, and nothing was broken by it.
+        """
+        if self._start() != self.graph.states[0]:
+            return None
+        changed = [k for k, same in enumerate(self.same) if not same]
+        others: list[tuple[int, ActionCall, Packed]] = []
+        differs = False
+        for node in self.graph.after:
+            for k in changed:
+                for prepared, values, done in self._otherwise(node, k):
+                    differs = True
+                    if done is None:
+                        continue
+                    call = prepared.call(values)
+                    if self._breaks(node, prepared, values, done):
+                        found = self._by_way_of(node, [call])
+                        if found is not None:
+                            return found
+                    elif len(others) < MOST_FOLLOWED:
+                        others.append((node, call, self.explorer._normal(done[1])))
+        states = len(self.graph.after)
+        if not differs:
+            return Search(states, complete=states == len(self.graph.states), same=True)
+        return next(filter(None, (self._followed(*other) for other in others)), None)
+
+    def _by_way_of(self, node: int, calls: list[ActionCall]) -> Found | None:
+        path = self._known_path(node)
+        return None if path is None else self._confirmed([*path, *calls])
+
+    def _followed(self, node: int, call: ActionCall, state: Packed) -> Found | None:
+        """What comes of it, breadth first, in so many states of the design."""
+        if state in self.graph.index:
+            return None
+        paths: dict[Packed, tuple[ActionCall, ...]] = {state: (call,)}
+        queue = deque([state])
+        while queue and len(paths) < FAR_ENOUGH:
+            here = queue.popleft()
+            for prepared, values in (x for calls in self.calls for x in _every(calls)):
+                done = prepared.run(here, *values)
+                if done is None:
+                    continue
+                to = self.explorer._normal(done[1])
+                broken = prepared.claims is not None and (
+                    prepared.claims(here, done[1], done[0], *values) >= 0
+                )
+                if not broken and (to in paths or to in self.graph.index):
+                    continue
+                calls = (*paths[here], prepared.call(values))
+                if broken or self.explorer._state_clauses(to, to, None) >= 0:
+                    found = self._by_way_of(node, list(calls))
+                    if found is not None:
+                        return found
+                paths[to] = calls
+                queue.append(to)
+        return None
+
+    def _otherwise(
+        self, node: int, k: int
+    ) -> Iterator[tuple[Prepared, tuple[int, ...], tuple[Any, Packed] | None]]:
+        """The calls of the k-th action that do something else in a state of the original."""
+        state = self.graph.states[node]
+        for mine, theirs in zip(self.original[k], self.calls[k], strict=True):
+            usual, run = mine.run, theirs.run
+            for values in theirs.choices:
+                done = run(state, *values)
+                if done != usual(state, *values):
+                    yield theirs, values, done
+
+    def _breaks(
+        self, node: int, call: Prepared, values: tuple[int, ...], done: tuple[Any, Packed]
+    ) -> bool:
+        result, after = done
+        state = self.graph.states[node]
+        if call.claims is not None and call.claims(state, after, result, *values) >= 0:
+            return True
+        to = self.explorer._normal(after)
+        return to not in self.graph.index and self.explorer._state_clauses(to, to, None) >= 0
+
+    def _known_path(self, node: int) -> list[ActionCall] | None:
+        """The calls of the design over the states by which the original comes there, if there are
+        any."""
+        path: list[int] = []
+        while node >= 0:
+            path.append(node)
+            node = self.graph.parents[node]
+        states = [self.graph.states[n] for n in reversed(path)]
+        steps = [self._step_or_none(a, b) for a, b in pairwise(states)]
+        known = [step for step in steps if step is not None]
+        return known if len(known) == len(steps) else None
+
+    def _start(self) -> Packed:
+        start: Packed = self.explorer._normal(self.explorer._in(self.design).initial())
+        return start
+
     def run(self) -> Found | Search:
         explorer = self.explorer
-        start = explorer._normal(explorer._in(self.design).initial())
+        start = self._start()
         node = self._node(start)
         if node != 0:
             self.differs = True
@@ -321,7 +460,7 @@ class _Walk:
         return self.graph.states[node] if isinstance(node, int) else node
 
     def _expand(self, node: _Node) -> Found | None:
-        known = isinstance(node, int) and node < len(self.graph.after)
+        known = isinstance(node, int) and node in self.graph.after
         state = self._state(node)
         for k, calls in enumerate(self.calls):
             if known and self.same[k]:
@@ -375,12 +514,18 @@ class _Walk:
         return path[::-1]
 
     def _step(self, before: Packed, to: Packed) -> ActionCall:
+        step = self._step_or_none(before, to)
+        if step is None:
+            raise AssertionError("a state that is reached by no call")
+        return step
+
+    def _step_or_none(self, before: Packed, to: Packed) -> ActionCall | None:
         for calls in self.calls:
             for prepared, values in _every(calls):
                 done = prepared.run(before, *values)
                 if done is not None and self.explorer._normal(done[1]) == to:
                     return prepared.call(values)
-        raise AssertionError("a state that is reached by no call")
+        return None
 
     def _confirmed(self, calls: list[ActionCall]) -> Found | None:
         """The same calls, as they are: what the interpreter says that they break."""
@@ -433,7 +578,7 @@ class _Pair:
             pair = queue.popleft()
             mine, theirs = pair
             known = graph.index.get(mine) if mine == theirs else None
-            row = graph.distinct[known] if known is not None and known < len(graph.after) else None
+            row = None if known is None else graph.distinct.get(known)
             for k, (ours, others) in enumerate(zip(self.mine, self.theirs, strict=True)):
                 if row is not None and same[k]:
                     for to in row[k]:

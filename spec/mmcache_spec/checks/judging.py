@@ -3,10 +3,10 @@
 A clause condemns a design where some calls from the initial state lead to a step that breaks it:
 found breadth first in small worlds, and executed again by the interpreter. A strengthening
 invariant condemns nothing. Of a design that is not condemned it is asked whether anybody could
-tell it from the original: a proof for any number of elements that it takes the same steps, or that
-it satisfies the clauses, which leave one answer (`checks.equivalence`); or else a search, in the
-same worlds, that finds no other answer. What is left are the survivors: each shows something that
-no clause says.
+tell it from the original: a proof for any number of elements that it takes the same steps
+(`checks.equivalence`), or that it satisfies every clause, which leave no choice
+(`checks.satisfaction`); or else a search, in the same worlds, that finds no other answer. What is
+left are the survivors: each shows something that no clause says.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 from ..evaluate.interpreter import World
 from ..kernel.system import TransitionSystem
-from .equivalence import EQUAL, Coupling, keeps_the_clauses, same_steps
+from .equivalence import EQUAL, Coupling, same_steps
 from .explore import Difference, Explorer, Found, Search
+from .satisfaction import SAYS, satisfies_the_clauses
 
 __all__ = ["Arena", "Fate", "Judgement", "judge"]
 
@@ -59,21 +61,30 @@ class Arena:
     quick: int = 2
     integers: Sequence[int] = (0, 1, 2)
     most_states: int = 20_000
+    deep: Sequence[World] = ()
+    """Worlds for what the others and the proofs leave open: too rich to be seen whole. The
+    original is walked through them at random."""
+    most_deep: int = 12_000
     _explorers: dict[int, Explorer] = field(default_factory=dict, repr=False)
 
     def explorers(self) -> Iterator[Explorer]:
         """One a world, each with all that the original does there, made when it is needed."""
-        for k, world in enumerate(self.worlds):
+        for k, world in enumerate((*self.worlds, *self.deep)):
             if k not in self._explorers:
                 per_request = max(world.functions.get("inputs_of", {"": 1}).values(), default=1)
-                self._explorers[k] = Explorer(
-                    self.system, world, self.integers, self.most_states, per_request
-                )
+                most = self.most_states if k < len(self.worlds) else self.most_deep
+                self._explorers[k] = Explorer(self.system, world, self.integers, most, per_request)
             yield self._explorers[k]
 
 
 def judge(arena: Arena, design: TransitionSystem) -> Judgement:
-    """What becomes of the design."""
+    """What becomes of the design.
+
+    Raises:
+        ValueError: its record is not that of the system, so the two cannot be compared.
+    """
+    if design.monitors is not arena.system.monitors:
+        raise ValueError(f"{design.name}: an observer keeps another record of this design")
     started = time.perf_counter()
     judgement = _judged(arena, design)
     return Judgement(
@@ -86,23 +97,37 @@ def judge(arena: Arena, design: TransitionSystem) -> Judgement:
 
 
 def _judged(arena: Arena, design: TransitionSystem) -> Judgement:
+    """First what is cheap: the small worlds, a plain proof; then what settles the rest."""
+    explorers = arena.explorers()
     searches: list[Search] = []
-    difference: Difference | None = None
-    for k, explorer in enumerate(arena.explorers()):
-        if k == arena.quick:
-            difference = _difference(arena, design, searches)
-            if difference is None and (proof := _proof(arena, design)):
-                return Judgement("equivalent, proved", reason=proof)
-        answer = explorer.judge(design)
-        if isinstance(answer, Found):
-            return Judgement("condemned", found=answer)
-        searches.append(answer)
-    difference = difference or _difference(arena, design, searches)
+    for most, proof in (
+        (arena.quick, _plainly),
+        (len(arena.worlds), _otherwise),
+        (len(arena.worlds) + len(arena.deep), None),
+    ):
+        for explorer in islice(explorers, max(0, most - len(searches))):
+            answer = explorer.judge(design)
+            if isinstance(answer, Found):
+                return Judgement("condemned", found=answer)
+            searches.append(answer)
+        if proof is not None and (why := proof(arena, design)):
+            return Judgement("equivalent, proved", reason=why)
+    difference = _difference(arena, design, searches)
     if difference is not None:
         return Judgement("survives", difference=difference)
-    if len(searches) <= arena.quick and (proof := _proof(arena, design)):
-        return Judgement("equivalent, proved", reason=proof)
     return Judgement("equivalent, searched", reason=_words(searches))
+
+
+def _plainly(arena: Arena, design: TransitionSystem) -> str | None:
+    return same_steps(arena.system, design, EQUAL)
+
+
+def _otherwise(arena: Arena, design: TransitionSystem) -> str | None:
+    """A proof that needs more than that the steps are the same."""
+    for coupling in arena.couplings:
+        if proof := same_steps(arena.system, design, coupling):
+            return proof
+    return SAYS if satisfies_the_clauses(arena.system, design) else None
 
 
 def _difference(
@@ -118,13 +143,6 @@ def _difference(
                 return answer
             searches[k] = answer
     return None
-
-
-def _proof(arena: Arena, design: TransitionSystem) -> str | None:
-    for coupling in (EQUAL, *arena.couplings):
-        if proof := same_steps(arena.system, design, coupling):
-            return proof
-    return keeps_the_clauses(arena.system, design)
 
 
 def _words(searches: Iterable[Search]) -> str:

@@ -18,10 +18,11 @@ from ..checks.small_worlds import Ranges, small_worlds, variety
 from ..checks.vacuity import Situations
 from ..evaluate.interpreter import World
 from ..kernel.system import Scope, TransitionSystem
-from ..kernel.terms import forall
+from ..kernel.terms import any_of, forall
 from ..model import ledger as lg
+from ..model.engine_state import encodes, loads
 from ..model.goals import ENGINE_GOALS
-from ..model.world import HASH, scope
+from ..model.world import HASH, REQUEST, scope
 
 __all__ = ["COUPLINGS", "WORLDS", "Few", "arena", "situations"]
 
@@ -37,6 +38,15 @@ class Few:
     ranges: Ranges = field(default_factory=lambda: Ranges((1, 2), {"capacity": (2,)}))
     most_states: int = 3_000
     """Of worlds with more states than that, all are as good, and the first is taken."""
+
+
+def _rich(
+    hashes: int, requests: int, items: int, count: int = 1, **integers: tuple[int, ...]
+) -> Few:
+    """A world that is walked through, not seen whole."""
+    sizes = integers.get("size", (1,))
+    ranges = Ranges((1,), {"lookahead": (0,), "embeds": sizes, **integers})
+    return Few(hashes, requests, items, count, ranges, most_states=300)
 
 
 NO_SIZE = Few(2, 2, 1, 1, Ranges((0,), {"capacity": (0,)}))
@@ -154,6 +164,23 @@ WORLDS: dict[str, tuple[Few, ...]] = {
 }
 """By the name of the system. Others have the default."""
 
+DEEP: dict[str, tuple[Few, ...]] = {
+    "engine": (
+        # Three requests share one hash: who inherits, where two could?
+        _rich(1, 3, 1, rank=(1, 2, 3), capacity=(1,)),
+        # Room is made while something is pending.
+        _rich(3, 1, 3, capacity=(2,)),
+        # What is asked for is larger than what can be had.
+        _rich(3, 1, 3, size=(1, 2), capacity=(2,)),
+        # Of two that may go the one is larger.
+        _rich(3, 1, 3, size=(1, 2), capacity=(3,)),
+        # One hash at two positions, the other between, before or after.
+        _rich(2, 1, 3, count=3, capacity=(2,)),
+        _rich(2, 2, 2, rank=(1, 2), capacity=(2,)),
+    ),
+}
+"""Richer worlds, for the few designs that nothing else has settled."""
+
 DEFAULT = (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE)
 
 MOST_STATES = 6_000
@@ -196,9 +223,21 @@ _AGE = Coupling(
 )
 _REPORT = Coupling("the report leaves out what is cached", frozenset({"freed"}), REPORTED)
 
+ORDERED: Relation = lambda other: forall(  # noqa: E731
+    HASH,
+    REQUEST,
+    lambda k, q: any_of(encodes.has(k, q), loads.has(k, q)).implies(
+        lg.freed.has(k).iff(other(lg.freed).has(k))
+    ),
+)
+
+_REPORT_OF_A_PASS = replace(
+    _REPORT, relations=(*REPORTED, ("the same of what may yet be undone", ORDERED))
+)
+
 COUPLINGS: dict[str, tuple[Coupling, ...]] = {
     "ledger": (_AGE, _REPORT),
-    "engine": (_AGE, _REPORT),
+    "engine": (_AGE, _REPORT_OF_A_PASS),
 }
 """By the name of the system: the ways in which two states that answer alike may differ."""
 
@@ -248,8 +287,9 @@ def arena(system: TransitionSystem) -> Arena:
         worlds += [queue.world for queue in QUEUES]
     integers = range(6) if system.name == "progress" else range(3)
     quick = len(worlds) if system.name == "progress" else 2
+    deep = [w for few in DEEP.get(system.name, ()) for w in _richest(system, few)]
     couplings = COUPLINGS.get(system.name, ())
-    return Arena(system, tuple(worlds), couplings, quick, integers, MOST_STATES)
+    return Arena(system, tuple(worlds), couplings, quick, integers, MOST_STATES, tuple(deep))
 
 
 def _richest(system: TransitionSystem, few: Few) -> list[World]:

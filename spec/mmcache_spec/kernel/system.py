@@ -40,6 +40,9 @@ class Action:
     premises: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By the name of a property, the axioms and invariants that its proof is given; by default all.
     Fewer make a proof faster, and never easier."""
+    _setting: _Setting | None = field(default=None, init=False, compare=False, repr=False)
+    """Of an action that a system has composed its record with: that system's setting. An action
+    that is made of another has none yet."""
 
     def __post_init__(self) -> None:
         names = [variable.name for variable, _ in self.effect]
@@ -105,6 +108,31 @@ class Monitor:
                         f"the monitor {self.variable.name} reads {name} at {action}, "
                         "which no observer sees"
                     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """What the record of an action is composed of, and what its guards are checked against.
+
+    Systems that are made of one another share nearly all actions, and are made by the thousand:
+    where the setting is the same, a composed action is as it should be.
+    """
+
+    own: tuple[Symbol, ...]
+    """The variables of the design."""
+    monitors: tuple[Monitor, ...]
+    observables: Mapping[str, Term]
+    duties: Mapping[str, Mapping[str, Term]] | None
+
+    def is_the_same_as(self, other: _Setting | None) -> bool:
+        return (
+            other is not None
+            and len(self.own) == len(other.own)
+            and all(a is b for a, b in zip(self.own, other.own, strict=True))
+            and self.monitors is other.monitors
+            and self.observables is other.observables
+            and self.duties is other.duties
+        )
 
 
 @dataclass(frozen=True)
@@ -202,7 +230,6 @@ class TransitionSystem:
     choices."""
 
     def __post_init__(self) -> None:
-        self._check_duties()
         for given in self.uniqueness.values():
             for thing in given:
                 lemma_of(thing)
@@ -226,17 +253,16 @@ class TransitionSystem:
         seen = self.observables.values()
         return frozenset(term.name for term in seen if isinstance(term, Symbol))
 
-    def _check_duties(self) -> None:
+    def _check_duties(self, action: Action) -> None:
         if self.duties is None:
             return
-        for action in self.actions:
-            due = {alpha_form(term)[0] for term in self.duties.get(action.name, {}).values()}
-            for name, guard in action.guard.items():
-                if alpha_form(guard)[0] not in due:
-                    raise ValueError(
-                        f"{self.name}.{action.name}: the guard {name} is no duty of the caller; a "
-                        "design takes every call that the protocol allows"
-                    )
+        due = {alpha_form(term)[0] for term in self.duties.get(action.name, {}).values()}
+        for name, guard in action.guard.items():
+            if alpha_form(guard)[0] not in due:
+                raise ValueError(
+                    f"{self.name}.{action.name}: the guard {name} is no duty of the caller; a "
+                    "design takes every call that the protocol allows"
+                )
 
     def _keep_the_record(self) -> None:
         """Compose the monitors with what the design says, in place of what it says of them."""
@@ -244,23 +270,31 @@ class TransitionSystem:
         own = tuple(v for v in self.variables if v.name not in monitored)
         if strangers := sorted(v.name for v in own if v.role == "ghost"):
             raise ValueError(f"{self.name}: {strangers} are ghosts, and no monitor says of what")
-        for monitor in self.monitors:
-            monitor.is_seen_by(self.observed)
+        setting = _Setting(own, self.monitors, self.observables, self.duties)
+        if not any(setting.is_the_same_as(a._setting) for a in self.actions):
+            for monitor in self.monitors:
+                monitor.is_seen_by(self.observed)
         init = (line for line in self.init if line[0].name not in monitored)
         composed = {
             "variables": (*own, *(m.variable for m in self.monitors)),
             "init": (*init, *((m.variable, m.init) for m in self.monitors)),
-            "actions": tuple(self._recorded(a, {v.name: v for v in own}) for a in self.actions),
+            "actions": tuple(self._recorded(a, setting) for a in self.actions),
         }
         for name, value in composed.items():
             object.__setattr__(self, name, value)
 
-    def _recorded(self, action: Action, own: Mapping[str, Symbol]) -> Action:
+    def _recorded(self, action: Action, setting: _Setting) -> Action:
         """The action as the design has it, and what the observer notes down of it."""
+        if setting.is_the_same_as(action._setting):
+            return action
+        self._check_duties(action)
         monitored = {m.variable.name for m in self.monitors}
         effect = tuple(line for line in action.effect if line[0].name not in monitored)
         self._check_blindness(action, effect)
-        after: dict[str, Term] = {**own, **{v.name: value for v, value in effect}}
+        after: dict[str, Term] = {
+            **{v.name: v for v in setting.own},
+            **{v.name: value for v, value in effect},
+        }
 
         def happened(symbol: Symbol) -> Term | None:
             if symbol.role == "next":
@@ -278,7 +312,9 @@ class TransitionSystem:
             for m in self.monitors
             if action.name in m.updates
         )
-        return replace(action, effect=(*effect, *record)) if self.monitors else action
+        composed = replace(action, effect=(*effect, *record))
+        object.__setattr__(composed, "_setting", setting)
+        return composed
 
     def _check_blindness(self, action: Action, effect: tuple[tuple[Symbol, Term], ...]) -> None:
         """What a design does and answers rests on its own state, not on the record."""

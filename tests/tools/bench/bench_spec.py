@@ -40,7 +40,7 @@ def proofs(systems: Sequence[TransitionSystem], rounds: int) -> None:
 
 def counterexamples(variants: Sequence[Variant]) -> None:
     print("shortest counterexamples (seconds), ledgers at 4 hashes x 3 requests x 2 inputs,")
-    print("the engine at 3 hashes x 3 requests x 1 input")
+    print("the engine at 2 hashes x 2 requests x 1 input")
     for variant in variants:
         system = variant.system
         line = f"  {variant.name:40}"

@@ -71,7 +71,7 @@ GROUPS: dict[str, Group] = {
     "interpreter": Group(
         _SPEC,
         ("evaluate/interpreter.py",),
-        _tests("spec/test_compiled", "spec/test_vectors"),
+        _tests("spec/test_interpreter", "spec/test_compiled", "spec/test_vectors"),
         timeout=300,
     ),
 }

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from mmcache_conformance.cli import cli
+from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
 from mmcache_conformance.implementation import Implementation
 from mmcache_conformance.oracle.decisions import explained
-from mmcache_conformance.suites.load import load_suite
+from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN, CALLS, Answer, Case
 from mmcache_conformance.verdicts.model import TargetReport
 from mmcache_conformance.verdicts.run import run_target
@@ -191,3 +193,37 @@ def test_the_json_has_the_decisions_and_what_broke() -> None:
     failing = [v for v in target["verdicts"] if v["outcome"] == "fail"]
     assert [v["id"] for v in failing] == decision["vectors"]
     assert all("L1" in v["broke"] for v in failing)
+
+
+# --- whole engines -----------------------------------------------------------------------------
+
+ENGINE_VECTORS = load_suite(None, ENGINES)
+WRONG_ENGINES = [n for n in REFERENCE_VARIANTS if VARIANTS[n].expected is not None]
+
+
+@pytest.mark.parametrize("name", WRONG_ENGINES)
+def test_an_engine_is_told_its_decision(name: str) -> None:
+    report = explained(run_target(ReferencePass(name), ENGINE_VECTORS), ENGINE_VECTORS)
+    failing = [v for v in report.verdicts if v.failure is not None]
+    if not failing:
+        assert report.decisions == ()
+        return
+    named = {n for d in report.decisions for n in (d.name, *d.alternatives)}
+    assert name in named
+    assert report.unexplained == ()
+    assert all(v.broke and v.decision for v in failing)
+    assert not [d for d in report.decisions if d.contradicted_by]
+
+
+def test_an_engine_that_does_otherwise_has_taken_none() -> None:
+    """What breaks is another thing than a known decision breaks."""
+
+    class Haunted(ReferencePass):
+        def passes(self, case: Any) -> Iterator[Any]:
+            for record in super().passes(case):
+                yield replace(record, references=dict.fromkeys(record.cached, ("ghost",)))
+
+    report = explained(run_target(Haunted("specified"), ENGINE_VECTORS), ENGINE_VECTORS)
+    assert [v for v in report.verdicts if v.failure is not None]
+    assert [d for d in report.decisions if not d.contradicted_by] == []
+    assert report.unexplained

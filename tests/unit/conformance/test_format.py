@@ -71,10 +71,6 @@ INCONSISTENT: dict[str, tuple[Callable[[Document], object], str]] = {
         lambda d: d["parameters"]["requests"].append(d["parameters"]["requests"][0]),
         "$.parameters.requests",
     ),
-    "two sizes": (
-        lambda d: d["parameters"]["requests"][1]["items"][1].update(num_embeds=2),
-        "$.parameters.requests[1].items[1].num_embeds",
-    ),
     "edited without a new id": (_step(3, "expect", "returns", False), "$.id"),
 }
 

@@ -15,6 +15,7 @@ import msgspec
 import mmcache
 import mmcache_conformance
 import mmcache_vectors
+from mmcache_conformance.differ.report import DifferReport
 from mmcache_conformance.engines.generate import AbstractPath, Shape
 from mmcache_conformance.engines.random import RandomRun
 from mmcache_conformance.exhaust.report import ExhaustReport
@@ -23,7 +24,7 @@ from mmcache_conformance.logs.verdict import CheckReport
 from mmcache_conformance.matrix.run import Matrix
 from mmcache_conformance.suites import load
 from mmcache_conformance.suites.listing import Listing
-from mmcache_conformance.targets import wire
+from mmcache_conformance.targets import command, wire
 from mmcache_conformance.verdicts.expected import ExpectedFailures
 from mmcache_conformance.verdicts.model import RunReport
 from mmcache_conformance.verdicts.smoke import SmokeReport
@@ -40,7 +41,7 @@ DOCUMENTS = (
     *(RunReport, RandomRun, CheckReport, ExhaustReport, Matrix, ExpectedFailures, Header, LogEvent),
     *(wire.Message, wire.Started, wire.Ran, wire.Errored),
     *(importlib.import_module("mmcache_conformance.engines.generate")._Sketches, AbstractPath),
-    *(Shape, load._Header, load._Manifest, Listing, SmokeReport),
+    *(Shape, load._Header, load._Manifest, Listing, SmokeReport, DifferReport, command._RawRan),
 )
 """All that is read from or written to a file, a pipe or a terminal as JSON or TOML."""
 

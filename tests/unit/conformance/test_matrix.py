@@ -232,7 +232,7 @@ class TestReleases:
         assert result.exit_code == 0, result.output
         assert "0.9.2: not run: out of scope: " in result.output
         assert (
-            "L1 unfiltered_report: first met in 0.27.1, "
+            "L1 unfiltered_report, vllm#52482: first met in 0.27.1, "
             "last in tests.known_bad.managers:UnfilteredReport, "
             "but not in all between; no later one is without it"
         ) in result.output
@@ -241,7 +241,9 @@ class TestReleases:
         assert [r["target"] for r in document["rows"]][1:3] == ["vllm:0.27.1", "vllm:0.28.0"]
         page = (tmp_path / "out" / "matrix.html").read_text()
         tags = Tags(page)
-        assert (tags.open, set(tags.links)) == ([], {"data:,"})
+        known = "https://github.com/vllm-project/"
+        asked = {link for link in tags.links if not link.startswith(known)}
+        assert (tags.open, asked) == ([], {"data:,"})
         text = (tmp_path / "out" / "matrix.md").read_text()
         assert "| 0.28.0 | ✓ |" in text
         assert re.search(r"Run on \d{4}-\d\d-\d\d: 3 targets", text)

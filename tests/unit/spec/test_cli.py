@@ -149,10 +149,21 @@ def test_a_definition_that_has_changed_is_not_on_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["prove", "refute free_on_speculative_progress", "variants --check"]
+    ("command", "sent", "code", "said"),
+    [
+        ("prove", signal.SIGINT, 130, "interrupted"),
+        ("refute unfiltered_encode_gather_drop --from pass", signal.SIGINT, 130, "interrupted"),
+        ("variants --check", signal.SIGINT, 130, "interrupted"),
+        ("variants --check", signal.SIGTERM, 143, "ended from outside"),
+    ],
 )
-def test_an_interrupt_is_no_verdict(command: str) -> None:
-    """Whatever a solver is doing: 130, one line, and no worker left."""
+def test_an_interrupt_is_no_verdict(
+    command: str, sent: signal.Signals, code: int, said: str
+) -> None:
+    """Whatever a solver is doing: one line, and no worker left.
+
+    A worker that is left would keep the pipes open, and `communicate` would wait for it.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", "mmcache_spec", *command.split()],
         stdout=subprocess.PIPE,
@@ -161,10 +172,10 @@ def test_an_interrupt_is_no_verdict(command: str) -> None:
     )
     assert process.stderr is not None
     process.stderr.readline()  # The first line of progress: it is at work.
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     out, rest = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted: nothing is concluded" in rest
+    assert process.returncode == code
+    assert f"{said}: nothing is concluded" in rest
     assert "Traceback" not in rest
     assert "PROVED" not in out
 

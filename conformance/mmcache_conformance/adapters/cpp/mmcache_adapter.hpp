@@ -36,6 +36,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -439,11 +440,21 @@ std::vector<std::string> capabilities(const About& about) {
 
 // --- one case ----------------------------------------------------------------------------------
 
+// A manager in the middle of its calls. Several can be alive at a time.
+class Player {
+public:
+    virtual ~Player() = default;
+    virtual bool over() const = 0;
+    virtual void next() = 0;  // makes the next call and writes its answer
+    std::string answers;      // so far, each with a comma behind it
+};
+
 template <class M>
-class Case {
+class Case : public Player {
 public:
     explicit Case(const json::Value& c)
-        : manager_(c.at("parameters").at("cache_size").as_integer()) {
+        : manager_(c.at("parameters").at("cache_size").as_integer()),
+          calls_(c.at("calls").as_array()) {
         const json::Array& requests = c.at("parameters").at("requests").as_array();
         requests_.reserve(requests.size());
         for (const json::Value& request : requests) {
@@ -454,44 +465,33 @@ public:
         }
     }
 
-    // Every call in order, up to the first that throws; each becomes one answer.
-    void answer(std::string& out, const json::Array& calls) {
-        json::write_all(out, Until{calls, failed_}, '[', ']', [&](const json::Value& call) {
-            const std::size_t begin = out.size();
-            try {
-                out += "{\"returns\":";
-                make(out, call);
-                out += ",\"observed\":";
-                observe(out);
-                out += '}';
-            } catch (const json::Error&) {
-                throw;
-            } catch (const std::exception& error) {
-                fail(out, begin, error.what());
-            } catch (...) {
-                fail(out, begin, "something was thrown that is no std::exception");
-            }
-        });
+    // All calls are made, or one has thrown.
+    bool over() const override { return failed_ || made_ == calls_.size(); }
+
+    void next() override {
+        const json::Value& call = calls_[made_++];
+        std::string& out = answers;
+        const std::size_t begin = out.size();
+        try {
+            out += "{\"returns\":";
+            make(out, call);
+            out += ",\"observed\":";
+            observe(out);
+            out += "},";
+        } catch (const json::Error&) {
+            throw;
+        } catch (const std::exception& error) {
+            fail(out, begin, error.what());
+        } catch (...) {
+            fail(out, begin, "something was thrown that is no std::exception");
+        }
     }
 
 private:
-    // The calls, ended by a failure.
-    struct Until {
-        const json::Array& calls;
-        const bool& failed;
-        struct Iterator {
-            json::Array::const_iterator at;
-            const bool& failed;
-            const json::Value& operator*() const { return *at; }
-            void operator++() { ++at; }
-            bool operator!=(const Iterator& end) const { return !failed && at != end.at; }
-        };
-        Iterator begin() const { return {calls.begin(), failed}; }
-        Iterator end() const { return {calls.end(), failed}; }
-    };
-
     M manager_;
+    const json::Array& calls_;
     std::vector<Request> requests_;
+    std::size_t made_ = 0;
     bool failed_ = false;
 
     // The answer that began there says instead that its call failed.
@@ -500,7 +500,7 @@ private:
         out.resize(begin);
         out += "{\"error\":";
         json::write(out, why);
-        out += '}';
+        out += "},";
     }
 
     const Request& request(const json::Value& call) const {
@@ -595,10 +595,32 @@ private:
     }
 };
 
-template <class M>
-void run(std::string& out, const json::Value& c) {
-    if constexpr (std::is_same_v<M, None>) throw json::Error("no such manager");
-    else Case<M>(c).answer(out, c.at("calls").as_array());
+template <class EncoderCache, class EncoderDecoder>
+std::unique_ptr<Player> player(const json::Value& c) {
+    const std::string& manager = c.at("manager").as_text();
+    if constexpr (!std::is_same_v<EncoderCache, None>)
+        if (manager == "encoder_cache") return std::make_unique<Case<EncoderCache>>(c);
+    if constexpr (!std::is_same_v<EncoderDecoder, None>)
+        if (manager == "encoder_decoder") return std::make_unique<Case<EncoderDecoder>>(c);
+    throw json::Error("no manager " + manager);
+}
+
+// The first call of each, the second of each, and so on, while all of them are alive.
+inline void play(const std::vector<std::unique_ptr<Player>>& players) {
+    for (bool made = true; made;) {
+        made = false;
+        for (const auto& one : players) {
+            if (one->over()) continue;
+            one->next();
+            made = true;
+        }
+    }
+}
+
+inline void write_answers(std::string& out, const Player& one) {
+    out += '[';
+    out.append(one.answers, 0, one.answers.empty() ? 0 : one.answers.size() - 1);
+    out += ']';
 }
 
 inline void introduce(std::string& out, const About& about) {
@@ -632,18 +654,27 @@ bool reply(std::string& out, const std::string& line, const About& about) {
             out += ':';
             json::write_texts(out, manager.second);
         });
-        out += '}';
+        out += ",\"features\":[\"beside\"]}";
         return true;
     }
     if (command != "run") throw json::Error("no command " + command);
     const std::string seq = "{\"seq\":" + std::to_string(request.at("seq").as_integer());
     try {
-        const json::Value& c = request.at("case");
-        const std::string& manager = c.at("manager").as_text();
+        std::vector<std::unique_ptr<Player>> players;
+        players.push_back(player<EncoderCache, EncoderDecoder>(request.at("case")));
+        const json::Value* beside = request.find("beside");
+        if (beside != nullptr)
+            for (const json::Value& c : beside->as_array())
+                players.push_back(player<EncoderCache, EncoderDecoder>(c));
+        play(players);
         out += seq + ",\"answers\":";
-        if (manager == "encoder_cache") run<EncoderCache>(out, c);
-        else if (manager == "encoder_decoder") run<EncoderDecoder>(out, c);
-        else throw json::Error("no manager " + manager);
+        write_answers(out, *players[0]);
+        if (beside != nullptr) {
+            out += ",\"beside\":";
+            players.erase(players.begin());
+            json::write_all(out, players, '[', ']',
+                            [&out](const auto& one) { write_answers(out, *one); });
+        }
     } catch (const std::exception& error) {
         out = seq + ",\"errored\":";
         json::write(out, error.what());

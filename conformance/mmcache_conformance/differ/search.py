@@ -1,0 +1,413 @@
+"""The campaign: random sequences on a target, in units of work that can be done anywhere.
+
+A unit is one shape of a world with many worlds of it. What a unit does follows from the seed and
+its number alone, so a campaign is the same wherever it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from random import Random
+
+from mmcache_spec.kernel.digest import digest
+from mmcache_spec.oracle import Replay, answers_otherwise
+from mmcache_vectors.manager import Expect, Manager, Provenance, Step, Vector, content_id
+
+from ..errors import AdapterError, TargetError
+from ..implementation import Implementation
+from ..oracle.blame import blamed
+from ..oracle.systems import specified
+from ..targets.command import Posted
+from ..targets.open import open_manager
+from ..targets.protocol import ALLOCATE_AGAIN, CALLS, MANAGERS, OBSERVABLES, Case
+from ..verdicts.judge import answer_differences
+from ..verdicts.model import Difference
+from .decisions import decisions_about, explained_by
+from .known import Known, nothing_known
+from .lanes import Answered, Lane, lane_to
+from .probe import Differing, play_through, signature_of
+from .report import Finding
+from .shrink import Candidate, Shrunk, shrink, without_parts
+from .walks import CompiledShape, Edge, WalkedWorld
+from .worlds import LARGEST, Largest, draw_parameters, draw_shape
+
+__all__ = ["Campaign", "Done", "left_out", "search", "sequences_of_unit"]
+
+BATCH = 64
+"""Sequences of one world, which go to the target together."""
+
+_EXAMINED = 300
+"""Differing sequences of one signature that a unit compares with what is known; of those after
+that, all are taken to be known if those were."""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What is to be played. `calls` is the length of a sequence; None for 6 to 40."""
+
+    target: str
+    seed: int = 0
+    calls: int | None = None
+    managers: tuple[Manager, ...] = MANAGERS
+    known: Known = nothing_known
+    timeout: float | None = None
+    shrinks: bool = True
+    """Whether what is found is made as short as it can be."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What one unit did, and the first difference that is not known."""
+
+    sequences: int
+    calls: int
+    worlds: int
+    known: int
+    finding: Finding | None = None
+
+
+_NOTHING = Done(0, 0, 0, 0)
+
+
+def sequences_of_unit(unit: int) -> int:
+    """The first are small, so that what is easily found is found soon and in small worlds."""
+    return 256 if unit < 8 else 512 if unit < 12 else 4096
+
+
+def _largest(unit: int) -> Largest:
+    return (
+        (Largest(3, 2, 4), Largest(4, 3, 6), Largest(6, 4, 9))[unit // 2] if unit < 6 else LARGEST
+    )
+
+
+def left_out(implementation: Implementation) -> tuple[str, ...]:
+    """The calls that some manager of the target lacks."""
+    offered = implementation.capabilities.items()
+    lacking = [
+        c
+        for manager, has in offered
+        for c in (*CALLS, *((ALLOCATE_AGAIN,) if manager == "encoder_cache" else ()))
+        if c not in has
+    ]
+    return tuple(dict.fromkeys(lacking))
+
+
+def search(
+    campaign: Campaign,
+    unit: int,
+    most: int | None = None,
+    until: float | None = None,
+    on_progress: Callable[[int], None] = lambda sequences: None,
+) -> Done:
+    """One unit of a campaign, with a target of its own.
+
+    Args:
+        campaign: What is to be played.
+        unit: Which part of it.
+        most: No more sequences than these.
+        until: No new batch after this time, by `time.time()`.
+        on_progress: Called with the number of sequences after each batch.
+
+    Raises:
+        TargetNameError: The text names no target.
+        TargetError: It cannot be started, or has none of the managers.
+    """
+    target = open_manager(campaign.target, timeout=campaign.timeout)
+    try:
+        implementation = target.start()
+        has = [m for m in campaign.managers if m in implementation.capabilities]
+        if not has:
+            raise TargetError(f"{implementation.name} has no {' and no '.join(campaign.managers)}")
+        # The smaller protocol gets every eighth unit.
+        manager = has[-1] if len(has) > 1 and unit % 8 == 3 else has[0]
+        work = _Unit(campaign, unit, manager, implementation, lane_to(target))
+        gc.disable()  # it would look again and again through all the states that are kept
+        return work.run(most, until, on_progress)
+    finally:
+        gc.enable()
+        with contextlib.suppress(AdapterError):  # what it says last is no answer to anything
+            target.stop()
+
+
+@dataclass(frozen=True)
+class _Sequence:
+    """One walk, as it is sent and as it is judged."""
+
+    world: WalkedWorld
+    manager: Manager
+    edges: tuple[Edge, ...]
+
+    @property
+    def posted(self) -> Posted:
+        calls = b",".join([edge.encoded for edge in self.edges])
+        encoded = b'{"id":"differ","manager":"%b","parameters":%b,"calls":[%b]}' % (
+            self.manager.encode(),
+            self.world.encoded,
+            calls,
+        )
+        return Posted(encoded, self.manager, len(self.edges))
+
+    @property
+    def case(self) -> Case:
+        calls = tuple(edge.call for edge in self.edges)
+        return Case("differ", self.manager, self.world.parameters, calls)
+
+    @property
+    def candidate(self) -> Candidate:
+        return Candidate(self.world.parameters, tuple(edge.call for edge in self.edges))
+
+
+class _Unit:
+    """The work of one unit on a started target."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        unit: int,
+        manager: Manager,
+        implementation: Implementation,
+        lane: Lane,
+    ) -> None:
+        self._campaign, self._number, self._manager, self._lane = campaign, unit, manager, lane
+        offered = implementation.capabilities[manager]
+        self._capabilities = frozenset(offered)
+        self._shown = frozenset(name for name in OBSERVABLES if name in offered)
+        self._random = Random(f"differ {campaign.seed} {unit}")
+        self._known: dict[tuple[str, ...], int] = {}
+        self._done = _NOTHING
+
+    def run(
+        self, most: int | None, until: float | None, on_progress: Callable[[int], None]
+    ) -> Done:
+        wanted = sequences_of_unit(self._number)
+        batches = self._batches(wanted if most is None else min(most, wanted))
+        on_its_way: list[_Sequence] = []
+        ready: list[_Sequence] = []
+        played: list[_Sequence] = []
+        while True:
+            over = until is not None and time.time() > until
+            ready = ready or ([] if over else next(batches, []))
+            answers = self._lane.receive() if on_its_way else []
+            done, rest = on_its_way[: len(answers)], on_its_way[len(answers) :]
+            ahead = ready if not rest else []  # after a breakdown, first see whether to go on
+            if ahead:
+                self._lane.send(ahead)
+            new = self._judge(done, answers)
+            if new is not None:
+                if ahead:
+                    self._lane.receive()
+                index, found = new
+                finding = self._finding(played + done[:index], done[index], found)
+                return replace(self._done, finding=finding)
+            on_progress(len(done))
+            played += done
+            if rest:
+                self._lane.send(rest)
+                on_its_way = rest
+            else:
+                on_its_way, ready = ahead, []
+            if not on_its_way:
+                return self._done
+
+    def _batches(self, wanted: int) -> Iterator[list[_Sequence]]:
+        """Sequences of several worlds of one shape; a batch of each."""
+        random = self._random
+        shape = CompiledShape(
+            draw_shape(random, self._manager, _largest(self._number)), self._capabilities
+        )
+        while wanted > 0:
+            world = WalkedWorld(shape, draw_parameters(random, shape.shape), self._shown)
+            batch = [self._sequence(world) for _ in range(min(BATCH, wanted))]
+            wanted -= len(batch)
+            self._done = replace(self._done, worlds=self._done.worlds + 1)
+            yield batch
+
+    def _sequence(self, world: WalkedWorld) -> _Sequence:
+        length = self._campaign.calls or self._random.choice((6, 8, 10, 10, 12, 16, 24, 40))
+        return _Sequence(world, self._manager, tuple(world.walk(self._random, length)))
+
+    def _judge(
+        self, batch: list[_Sequence], answers: list[Answered]
+    ) -> tuple[int, Shrunk[Differing]] | None:
+        """The index of the first sequence that differs in a way that is not known, and how."""
+        calls = known = 0
+        new: tuple[int, Shrunk[Differing]] | None = None
+        for k, (sequence, answered) in enumerate(zip(batch, answers, strict=True)):
+            calls += len(sequence.edges)
+            differing = _first_difference(sequence, answered)
+            if differing is None:
+                continue
+            if not self._is_known(differing):
+                new = k, differing
+                break
+            known += 1
+        done = self._done
+        self._done = replace(
+            done,
+            sequences=done.sequences + (len(batch) if new is None else new[0] + 1),
+            calls=done.calls + calls,
+            known=done.known + known,
+        )
+        return new
+
+    def _is_known(self, found: Shrunk[Differing]) -> bool:
+        known = self._campaign.known
+        if known == nothing_known:
+            return False
+        signature = signature_of(found.candidate.calls[-1], found.found.differences)
+        examined = self._known.get(signature, 0)
+        if examined >= _EXAMINED:
+            return True
+        self._known[signature] = examined + 1
+        return known.covers(self._manager, found)
+
+    # --- what was found, made small -------------------------------------------------------------
+
+    def _finding(
+        self, before: list[_Sequence], culprit: _Sequence, found_at_first: Shrunk[Differing]
+    ) -> Finding:
+        """The difference again, by itself if that is possible, and as short as possible."""
+        number = self._done.sequences - 1
+
+        def probe(candidate: Candidate) -> Shrunk[Differing] | None:
+            found = play_through(self._lane, self._manager, self._capabilities, candidate)
+            if found is None or self._is_known_now(found):
+                return None
+            return found
+
+        self._lane.fresh()
+        alone = probe(culprit.candidate)
+        if alone is not None:
+            self._lane.fresh()
+            least = shrink(alone, probe) if self._campaign.shrinks else alone
+            return self._told(least, (), number, len(culprit.edges))
+        if not self._campaign.shrinks:
+            return self._told(found_at_first, (), number, len(culprit.edges))
+        found, needed = self._after_others(tuple(before), culprit.candidate, probe)
+        return self._told(found, needed, number, len(culprit.edges))
+
+    def _is_known_now(self, found: Shrunk[Differing]) -> bool:
+        known = self._campaign.known
+        return known != nothing_known and known.covers(self._manager, found)
+
+    def _after_others(
+        self,
+        needed: tuple[_Sequence, ...],
+        culprit: Candidate,
+        probe: Callable[[Candidate], Shrunk[Differing] | None],
+    ) -> tuple[Shrunk[Differing], tuple[_Sequence, ...]]:
+        """The fewest sequences after which, in one process, the culprit differs."""
+
+        def after(those: tuple[_Sequence, ...]) -> Shrunk[Differing] | None:
+            self._lane.fresh()
+            for k in range(0, len(those), BATCH):
+                self._lane.send(those[k : k + BATCH])
+                self._lane.receive()
+            return probe(culprit)
+
+        found = after(needed)
+        if found is None:
+            raise TargetError(
+                "it answered otherwise than specified, and as specified when the same calls were "
+                "made again: it decides by something other than its calls"
+            )
+        smaller = True
+        while smaller:
+            smaller = False
+            for fewer in without_parts(needed):
+                again = after(fewer)
+                if again is not None:
+                    needed, found, smaller = fewer, again, True
+                    break
+        return found, needed
+
+    def _told(
+        self,
+        least: Shrunk[Differing],
+        needed: tuple[_Sequence, ...],
+        number: int,
+        calls_at_first: int,
+    ) -> Finding:
+        manager = self._manager
+        candidate, found = least.candidate, least.found
+        decisions = explained_by(manager, candidate.parameters, candidate.calls, found.answers)
+        clauses = blamed(
+            specified(manager), candidate.parameters, candidate.calls, found.differences
+        )
+        name = decisions[0] if decisions else (clauses[0] if clauses else "difference")
+        return Finding(
+            vector=self._vector(candidate, name, decisions, clauses),
+            differences=found.differences,
+            clauses=clauses,
+            decisions=decisions,
+            sequence=number,
+            calls_at_first=calls_at_first,
+            after=tuple(self._vector(one.candidate, "before", (), ()) for one in needed),
+        )
+
+    def _vector(
+        self,
+        candidate: Candidate,
+        name: str,
+        decisions: tuple[str, ...],
+        clauses: tuple[str, ...],
+    ) -> Vector:
+        manager, system = self._manager, specified(self._manager)
+        replay = Replay(system, candidate.parameters)
+        steps = []
+        for call in candidate.calls:
+            answer = replay.answer(call)
+            if answer is not None:
+                steps.append(Step(call, answer))
+        seed = self._campaign.seed
+        slug = f"differ-{name.lower().replace('_', '-')}"
+        kills = tuple(
+            v.name
+            for v in decisions_about(manager)
+            if answers_otherwise(v.system, candidate.parameters, steps)
+        )
+        return Vector(
+            format="mmcache/vector",
+            format_version=1,
+            id=content_id(slug, manager, candidate.parameters, tuple(steps)),
+            description="Found by a random walk and made as short as it could be.",
+            manager=manager,
+            goal=f"differ, seed {seed}",
+            variant=decisions[0] if decisions else "specified",
+            clauses=clauses,
+            kills=kills,
+            requires=(ALLOCATE_AGAIN,) if ALLOCATE_AGAIN in replay.used else (),
+            provenance=Provenance(spec_digest=digest(system), solver="none", seed=seed),
+            parameters=candidate.parameters,
+            steps=tuple(steps),
+        )
+
+
+def _first_difference(sequence: _Sequence, answered: Answered) -> Shrunk[Differing] | None:
+    """Quick where all is as expected, exact where it is not."""
+    if isinstance(answered, AdapterError):
+        broken = Differing((), (), (_breakdown(answered),))
+        return Shrunk(sequence.candidate, broken)
+    for k, (edge, answer) in enumerate(zip(sequence.edges, answered, strict=False)):
+        right = answer.returns == edge.returns or edge.returns is None
+        if right and answer.observed == edge.observed and answer.error is None:
+            continue
+        wrong = answer_differences(_expected(edge), answer)
+        if wrong:
+            calls = tuple(e.call for e in sequence.edges[: k + 1])
+            candidate = Candidate(sequence.world.parameters, calls)
+            expected = tuple(_expected(e) for e in sequence.edges[: k + 1])
+            return Shrunk(candidate, Differing(expected, answered[: k + 1], wrong))
+    return None
+
+
+def _expected(edge: Edge) -> Expect:
+    return Expect(edge.returns, edge.observed)
+
+
+def _breakdown(error: AdapterError) -> Difference:
+    return Difference("error", None, f"the adapter broke down: {error}")

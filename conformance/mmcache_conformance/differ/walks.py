@@ -1,0 +1,363 @@
+"""The specified side: random walks through one world, each step with what must come back.
+
+A walk makes calls that a caller may make. Each state is kept with the calls that were made from
+it, so that later walks of the same world can go the same way for nothing and then turn off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+import msgspec
+
+from mmcache_spec.evaluate.compiled import CompiledCall, CompiledSystem, Packed, with_numbers
+from mmcache_spec.evaluate.interpreter import World
+from mmcache_spec.oracle import input_name, spec_calls
+from mmcache_vectors.manager import (
+    Allocate,
+    Call,
+    CanAllocate,
+    CheckAndUpdateCache,
+    Free,
+    FreeEncoderInput,
+    GetFreedMmHashes,
+    Observed,
+    Parameters,
+    Reset,
+)
+
+from ..oracle.systems import specified
+from ..targets.protocol import ALLOCATE_AGAIN, call_name
+from .worlds import CAPACITY, Shape, open_world
+
+__all__ = ["CompiledShape", "Edge", "WalkedWorld"]
+
+_Kind = Callable[[str, int], Call]
+
+_HABITS: tuple[tuple[int, ...], ...] = (
+    (40, 50, 60, 50, 10, 20, 1),
+    (40, 50, 60, 50, 10, 20, 6),
+    (80, 30, 80, 10, 3, 10, 1),
+    (20, 80, 60, 30, 30, 10, 0),
+    (20, 60, 60, 80, 10, 5, 1),
+    (30, 80, 80, 20, 30, 5, 0),
+    (50, 40, 50, 60, 20, 40, 1),
+)
+"""How often each call is drawn, in the order of `CALLS`; a walk has one of these habits."""
+
+_MOST_TRIES = 40
+"""Calls drawn in vain, because the guards refuse them, before a walk ends."""
+
+_GOES_ON = 0.55
+"""How often a walk takes a call that an earlier one has made from the same state."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One call from one state: what is sent, and what must come back."""
+
+    call: Call
+    encoded: bytes
+    returns: bool | tuple[str, ...] | None
+    observed: Observed
+    node: _Node
+
+
+class _Node:
+    """A state of one world, what it shows, and the calls that were made from it."""
+
+    __slots__ = ("edges", "made", "observed", "state")
+
+    def __init__(self, state: Packed, observed: Observed) -> None:
+        self.state = state
+        self.observed = observed
+        self.edges: list[Edge] = []
+        self.made: dict[Call, Edge | None] = {}
+        """None for a call that the guards refuse."""
+
+
+class CompiledShape:
+    """The specification, compiled for one shape call by call, as walks come to need them."""
+
+    def __init__(self, shape: Shape, capabilities: frozenset[str]) -> None:
+        self.shape = shape
+        self.system = specified(shape.manager)
+        self.world: World = open_world(shape)
+        self.compiled = CompiledSystem(self.system, self.world)
+        self.capabilities = capabilities
+        self.actions = {action.name for action in self.system.actions}
+        if ALLOCATE_AGAIN not in capabilities:
+            self.actions.discard(ALLOCATE_AGAIN)
+        self._functions: dict[Call, list[CompiledCall]] = {}
+
+    def functions(self, call: Call) -> list[CompiledCall]:
+        """What may perform the call, of which the guards of at most one allow it."""
+        if call not in self._functions:
+            choices = [c for c in spec_calls(self.system, call) if c.action in self.actions]
+            self._functions[call] = [self.compiled.compile(choice) for choice in choices]
+        return self._functions[call]
+
+
+class WalkedWorld:
+    """One world of a shape, and the states that walks have come to in it."""
+
+    def __init__(self, shape: CompiledShape, parameters: Parameters, shown: frozenset[str]) -> None:
+        """`shown` are the observables that the target shows: no others are expected of it."""
+        self.parameters = parameters
+        self.encoded = msgspec.json.encode(parameters)
+        self._shape = shape
+        self._variables = [v.name for v in shape.compiled.variables]
+        world = shape.world
+        names = {
+            f"h{k}": item.identifier
+            for request, carried in zip(parameters.requests, shape.shape.requests, strict=True)
+            for item, k in zip(request.items, carried, strict=True)
+        }
+        self._numbers = {
+            f"z_h{k}": item.num_embeds
+            for request, carried in zip(parameters.requests, shape.shape.requests, strict=True)
+            for item, k in zip(request.items, carried, strict=True)
+        }
+        self._twins = self._bits_of_twins(names)
+        self._numbers[CAPACITY] = parameters.cache_size
+        self._view = _View(shape, names, parameters, shown)
+        closed = CompiledSystem(shape.system, _closed(world, self._numbers))
+        start = closed.initial()
+        self._root = _Node(start, self._view.observed(start))
+        self._nodes = {start: self._root}
+        self._functions: dict[Call, list[CompiledCall]] = {}
+        self._habits = [
+            [
+                name
+                for name, often in zip(_KINDS, habit, strict=True)
+                for _ in range(often)
+                if name in shape.capabilities
+            ]
+            for habit in _HABITS
+        ]
+        self._places = [
+            (r, f"r{number + 1}", k)
+            for number, r in enumerate(parameters.requests)
+            for k in range(len(r.items))
+        ]
+
+    def walk(self, random: Random, length: int) -> Iterator[Edge]:
+        """So many calls, or fewer where nothing may be called any more."""
+        kinds = self._habits[int(random.random() * len(self._habits))]
+        node = self._root
+        if not kinds:
+            kinds = sorted(self._shape.capabilities.intersection(_KINDS))
+            if not kinds:
+                return
+        for _ in range(length):
+            edges = node.edges
+            if len(edges) > 2 and random.random() < _GOES_ON:
+                edge = edges[int(random.random() * len(edges))]
+            else:
+                new = self._new_edge(random, node, kinds)
+                if new is None:
+                    return
+                edge = new
+            yield edge
+            node = edge.node
+
+    def _new_edge(self, random: Random, node: _Node, kinds: list[str]) -> Edge | None:
+        for _ in range(_MOST_TRIES):
+            kind = kinds[int(random.random() * len(kinds))]
+            found = self._made(random, node, kind)
+            if found is not None:
+                return found
+        return None
+
+    def _made(self, random: Random, node: _Node, kind: str) -> Edge | None:
+        call, specified_call = self._draw(random, node, kind)
+        if call not in node.made:
+            node.made[call] = edge = self._made_now(node, call, specified_call)
+            if edge is not None:
+                node.edges.append(edge)
+        return node.made[call]
+
+    def _made_now(self, node: _Node, call: Call, specified_call: Call) -> Edge | None:
+        if self._twins and self._clashes(node.state, specified_call):
+            return None
+        functions = self._functions.get(specified_call)
+        if functions is None:
+            compiled = self._shape.functions(specified_call)
+            functions = [with_numbers(f, self._numbers) for f in compiled]
+            self._functions[specified_call] = functions
+        integers = (
+            (call.encoder_compute_budget, call.num_embeds_to_schedule)
+            if isinstance(call, CanAllocate)
+            else ()
+        )
+        for function in functions:
+            done = function(node.state, *integers)
+            if done is None:
+                continue
+            result, state = done
+            after = self._nodes.get(state)
+            if after is None:
+                after = self._nodes[state] = _Node(state, self._view.observed(state))
+            returns = self._view.report(result) if isinstance(call, GetFreedMmHashes) else result
+            return Edge(call, msgspec.json.encode(call), returns, after.observed, after)
+        return None
+
+    def _clashes(self, state: Packed, call: Call) -> bool:
+        """Whether the identifier is known with another size, as `Replay` has it."""
+        position = getattr(call, "input_id", None)
+        if position is None:
+            return False
+        twins = self._twins.get(input_name(getattr(call, "request", ""), position), 0)
+        at = self._variables.index
+        known: int = state[at("cached")] | state[at("freed")]
+        return bool(known & twins)
+
+    def _bits_of_twins(self, names: dict[str, str]) -> dict[str, int]:
+        """For each place whose identifier has two sizes, the bits of its other hashes."""
+        hashes = self._shape.world.universe["Hash"]
+        hash_of = self._shape.world.functions["hash_of"]
+        twins = {
+            i: sum(1 << k for k, g in enumerate(hashes) if g != h and names[g] == names[h])
+            for i, h in hash_of.items()
+        }
+        return {i: bits for i, bits in twins.items() if bits and "freed" in self._variables}
+
+    def _draw(self, random: Random, node: _Node, kind: str) -> tuple[Call, Call]:
+        """A call, and the same call in the names of the shape; there, without its numbers."""
+        if kind == "get_freed_mm_hashes":
+            return _REPORT, _REPORT
+        if kind == "reset":
+            return _RESET, _RESET
+        request, name, k = self._places[int(random.random() * len(self._places))]
+        if kind == "free":
+            return Free(request.request_id), Free(name)
+        if kind == "can_allocate":
+            size = request.items[k].num_embeds
+            budget, pending = self._amounts(random, node, size)
+            made = CanAllocate(request.request_id, k, budget, pending)
+            return made, CanAllocate(name, k, 0, 0)
+        make = _MAKERS[kind]
+        return make(request.request_id, k), make(name, k)
+
+    def _amounts(self, random: Random, node: _Node, size: int) -> tuple[int, int]:
+        """A budget and a pending size, often just at a boundary of this state."""
+        chance = random.random()
+        if chance < 0.5:
+            return size + int(chance * 8), 0
+        if chance < 0.55:
+            return max(0, size - 1), 0
+        free, freeable = self._view.slots(node.state)
+        edge = (freeable if chance < 0.85 else free) - size
+        pending = max(0, edge + random.choice((-1, 0, 0, 0, 1)))
+        return size + random.choice((0, 0, 1, 1 << 40)), pending
+
+
+_REPORT, _RESET = GetFreedMmHashes(), Reset()
+_MAKERS: dict[str, _Kind] = {
+    "check_and_update_cache": CheckAndUpdateCache,
+    "allocate": Allocate,
+    "free_encoder_input": FreeEncoderInput,
+}
+_KINDS = tuple(
+    call_name(call)
+    for call in (
+        CheckAndUpdateCache("r", 0),
+        CanAllocate("r", 0, 0, 0),
+        Allocate("r", 0),
+        FreeEncoderInput("r", 0),
+        Free("r"),
+        _REPORT,
+        _RESET,
+    )
+)
+
+
+def _closed(world: World, numbers: dict[str, int]) -> World:
+    """The world with its numbers."""
+    sizes = {h: numbers[f"z_{h}"] for h in world.universe["Hash"]}
+    embeds = {i: sizes[h] for i, h in world.functions["hash_of"].items()}
+    functions = {**world.functions, "size": sizes, "embeds": embeds}
+    return World(world.universe, {"capacity": numbers[CAPACITY]}, functions)
+
+
+class _View:
+    """What a packed state shows, under the names of the world. Parts that were seen are kept."""
+
+    def __init__(
+        self,
+        shape: CompiledShape,
+        named: dict[str, str],
+        parameters: Parameters,
+        shown: frozenset[str],
+    ) -> None:
+        variables = [v.name for v in shape.compiled.variables]
+        self._at = {name: k for k, name in enumerate(variables)}
+        self._hashes = [named[h] for h in shape.world.universe["Hash"]]
+        self._requests = [r.request_id for r in parameters.requests]
+        universe = shape.world.universe
+        owner, position = shape.world.functions["owner"], shape.world.functions["position"]
+        order = {r: k for k, r in enumerate(universe["Request"])}
+        self._inputs = [(self._requests[order[owner[i]]], position[i]) for i in universe["Input"]]
+        self._shown = shown
+        self._whole = "cached" in self._at
+        self._reports: dict[int, tuple[str, ...]] = {}
+        self._cached: dict[tuple[int, int], dict[str, tuple[str, ...]]] = {}
+        self._held: dict[int, dict[str, tuple[int, ...]]] = {}
+
+    def slots(self, state: Packed) -> tuple[int, int]:
+        """The free and the freeable slots, which for encoder-decoder models are the same."""
+        free: int = state[self._at["free_slots"]]
+        return free, state[self._at["freeable_slots"]] if self._whole else free
+
+    def report(self, bits: int) -> tuple[str, ...]:
+        if bits not in self._reports:
+            self._reports[bits] = tuple(sorted(set(self._members(bits))))
+        return self._reports[bits]
+
+    def observed(self, state: Packed) -> Observed:
+        at, shown = self._at, self._shown
+        free = state[at["free_slots"]] if "num_free_slots" in shown else None
+        if not self._whole:
+            return Observed(num_free_slots=free)
+        return Observed(
+            free,
+            state[at["freeable_slots"]] if "num_freeable_slots" in shown else None,
+            self._cached_in(state) if "cached" in shown else None,
+            self._freeable_in(state) if "freeable" in shown else None,
+            self._held_in(state) if "held" in shown else None,
+        )
+
+    def _members(self, bits: int) -> Iterator[str]:
+        return (name for k, name in enumerate(self._hashes) if bits >> k & 1)
+
+    def _cached_in(self, state: Packed) -> dict[str, tuple[str, ...]]:
+        key: tuple[int, int] = state[self._at["cached"]], state[self._at["references"]]
+        known = self._cached.get(key)
+        if known is None:
+            width = len(self._requests)
+            known = self._cached[key] = {
+                name: tuple(
+                    sorted(r for q, r in enumerate(self._requests) if key[1] >> k * width + q & 1)
+                )
+                for k, name in enumerate(self._hashes)
+                if key[0] >> k & 1
+            }
+        return known
+
+    def _freeable_in(self, state: Packed) -> tuple[str, ...]:
+        bits, since = state[self._at["freeable"]], state[self._at["since"]]
+        aged = [(since[k], name) for k, name in enumerate(self._hashes) if bits >> k & 1]
+        return tuple(name for _, name in sorted(aged))
+
+    def _held_in(self, state: Packed) -> dict[str, tuple[int, ...]]:
+        bits: int = state[self._at["held"]]
+        known = self._held.get(bits)
+        if known is None:
+            lists: dict[str, list[int]] = {}
+            for k, (request, position) in enumerate(self._inputs):
+                if bits >> k & 1:
+                    lists.setdefault(request, []).append(position)
+            known = self._held[bits] = {r: tuple(sorted(ks)) for r, ks in lists.items()}
+        return known

@@ -1,0 +1,123 @@
+"""Which wrong decisions an engine has taken: its symptoms beside those of the reference engine.
+
+Schedulers are free in what they schedule when, so passes cannot be compared call by call, as the
+answers of a manager can. What is compared is the first pass that breaks a clause: it breaks the
+same ones, of the same hashes and requests, and leaves the ledger and the worker with the same, as
+in the reference engine with that decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from mmcache_spec.model.variants import VARIANTS
+from mmcache_vectors.clauses import clause
+from mmcache_vectors.engine import EngineVector
+
+from ..engines.clauses import Breach, judge
+from ..engines.protocol import PassRecord, engine_case
+from ..engines.reference import REFERENCE_VARIANTS, ReferencePass
+from ..verdicts.model import Decision, PassFailure, TargetReport
+
+__all__ = ["EngineDecisions"]
+
+_Symptoms = tuple[frozenset[tuple[str, str]], frozenset[str], frozenset[str]]
+"""The clauses with what was found, the hashes that are cached, and those at the worker."""
+
+
+class EngineDecisions:
+    """The failures of one engine, and the decisions that show the same."""
+
+    def __init__(self, report: TargetReport, vectors: Mapping[str, EngineVector]) -> None:
+        self._vectors = vectors
+        self._failures = {
+            v.id: v.failure
+            for v in report.verdicts
+            if v.id in vectors and isinstance(v.failure, PassFailure)
+        }
+        judged = {"pass", "xpass", "fail", "xfail"}
+        self._ran = [v.id for v in report.verdicts if v.id in vectors and v.outcome in judged]
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        return tuple(self._failures)
+
+    def decisions(self) -> list[Decision]:
+        """Those that explain most first; those that other vectors speak against last."""
+        names = [n for n in VARIANTS if n in REFERENCE_VARIANTS and VARIANTS[n].expected]
+        alike = {n: [id for id in self._failures if self._same(n, id)] for n in names}
+        against = {n: self._against(n) for n in names if alike[n]}
+        left = dict.fromkeys(self._failures)
+        found: list[Decision] = []
+        while True:
+            cover = {n: [id for id in alike[n] if id in left] for n in against if not against[n]}
+            best = max(cover, key=lambda n: len(cover[n]), default=None)
+            if best is None or not cover[best]:
+                break
+            others = tuple(n for n in cover if n != best and cover[n] == cover[best])
+            found.append(self._told(best, cover[best], others))
+            left = {id: None for id in left if id not in cover[best]}
+        for name, contradicting in against.items():
+            ids = [id for id in alike[name] if id in left]
+            if contradicting and ids:
+                found.append(self._told(name, ids, (), contradicting))
+        return found
+
+    def _same(self, name: str, id: str) -> bool:
+        vector = self._vectors[id]
+        if vector.kills and name not in vector.kills:
+            return False
+        failure = self._failures[id]
+        return _symptoms(failure.breaches, failure.records) == _of_reference(name, vector)
+
+    def _against(self, name: str) -> tuple[str, ...]:
+        """The vectors that the decision fails, and this engine passes."""
+        return tuple(
+            id
+            for id in self._ran
+            if id not in self._failures
+            and name in self._vectors[id].kills
+            and _of_reference(name, self._vectors[id]) is not None
+        )
+
+    def _told(
+        self, name: str, ids: Sequence[str], others: tuple[str, ...], against: tuple[str, ...] = ()
+    ) -> Decision:
+        variant = VARIANTS[name]
+        assert variant.expected is not None
+        ought = variant.expected.target or variant.expected.breaks[0]
+        first = self._failures[ids[0]].breaches[0]
+        return Decision(
+            name=name,
+            says=variant.says,
+            reports=variant.seen_in,
+            clause=ought,
+            ought=clause(ought).says,
+            vectors=tuple(ids),
+            first=f"pass {first.pass_number} of {ids[0]}",
+            alternatives=others,
+            contradicted_by=against,
+        )
+
+
+def _symptoms(breaches: Sequence[Breach], records: Sequence[PassRecord]) -> _Symptoms | None:
+    """What the first pass shows that breaks anything; None if none does."""
+    if not breaches:
+        return None
+    first = min(b.pass_number for b in breaches)
+    (record,) = (r for r in records if r.number == first)
+    found = frozenset((b.clause, b.says) for b in breaches if b.pass_number == first)
+    return found, frozenset(record.cached), frozenset(record.worker)
+
+
+@cache
+def _of_reference(name: str, vector: EngineVector) -> _Symptoms | None:
+    """The same, of the reference engine that takes the decision."""
+    engine = ReferencePass(name)
+    engine.start()
+    try:
+        records = list(engine.passes(engine_case(vector)))
+        return _symptoms(judge(vector, records), records)
+    finally:
+        engine.stop()

@@ -1,0 +1,1 @@
+"""Semantic faults in the C++ example: does the kit notice each of them?"""
