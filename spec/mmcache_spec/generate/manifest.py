@@ -17,7 +17,11 @@ def manifest(suite: Suite) -> bytes:
     content: dict[str, Any] = {
         "format": "mmcache/manifest",
         "format_version": 1,
-        "sizes": {"smoke": suite.smoke, "standard": sorted(suite.vectors)},
+        "sizes": {
+            "deep": suite.deep,
+            "smoke": suite.smoke,
+            "standard": sorted(suite.vectors),
+        },
         "statistics": statistics(suite),
         "strengths": suite.strengths,
     }

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mmcache_vectors.manager import Vector
 
 from .counterexamples import counterexamples
+from .deep import deep_vectors
 from .draft import content, contents, distinct
 from .managers import MANAGERS, specified, system_name, wrong_ledgers
 from .mutants import against_survivors
@@ -33,6 +34,8 @@ class Suite:
     vectors: dict[str, Vector]
     smoke: list[str]
     strengths: dict[str, list[str]]
+    deep: list[str]
+    """Those of the vectors that are long walks in large worlds."""
 
 
 def generate(executor: Executor) -> Suite:
@@ -40,7 +43,8 @@ def generate(executor: Executor) -> Suite:
 
     The counterexamples of the variants are kept, and the witnesses that a clause is put to the test
     by. Of the others, and of the traces that tell a mutant from `specified`, as many as it takes to
-    reach every goal and to kill every mutant that is not listed as equivalent.
+    reach every goal and to kill every mutant that is not listed as equivalent. To these come the
+    deep ones, which are about pairs of situations.
     """
     jobs = [executor.submit(counterexamples, v.name) for v in wrong_ledgers()]
     failing = distinct(draft for job in jobs for draft in job.result())
@@ -53,11 +57,14 @@ def generate(executor: Executor) -> Suite:
     strengths = dict(strengths_of(candidates, executor))
     named = (key for key, vector in candidates.items() if vector.clauses)
     standard = least_cover(strengths, kept=sorted(named))
+    deep = deep_vectors(executor)
     smoke = least_cover({k: set(candidates[k].kills) for k in standard}, most=SMOKE)
     return Suite(
-        {key: candidates[key] for key in standard},
+        {key: candidates[key] for key in standard} | deep,
         smoke,
-        {key: sorted(strengths[key]) for key in standard},
+        {key: sorted(strengths[key]) for key in standard}
+        | {key: sorted(vector.kills) for key, vector in deep.items()},
+        sorted(deep),
     )
 
 
