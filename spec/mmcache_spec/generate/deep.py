@@ -34,7 +34,7 @@ from mmcache_vectors.manager import (
 from ..evaluate.compiled import CompiledCall, CompiledSystem, Packed
 from ..evaluate.interpreter import World
 from ..model.variants import SPECIFIED
-from ..oracle import input_name, spec_calls, twins_of, world_of
+from ..oracle import by_age, input_name, spec_calls, twins_of, world_of
 from .draft import CLOSING, answered
 from .managers import specified
 from .situations import situations
@@ -45,21 +45,13 @@ DEEP = 20
 """The most deep vectors: as many as the default run has time for."""
 
 WORLDS = 16
-WALKS_IN_A_WORLD = 60
+WALKS_IN_A_WORLD = 40
 LENGTH = 38
 """Calls of a walk; two reports follow."""
 
-_HABITS = (
-    (40, 50, 60, 40, 8, 15, 1),
-    (80, 30, 90, 6, 2, 6, 1),
-    (20, 80, 60, 40, 30, 8, 0),
-    (30, 80, 80, 20, 30, 3, 1),
-    (40, 60, 60, 70, 10, 5, 2),
-    (20, 80, 70, 40, 30, 1, 0),
-    (20, 20, 90, 60, 30, 1, 0),
-    (10, 40, 90, 90, 0, 1, 1),
-)
-"""How often each kind of call is drawn; every walk has one of these habits."""
+_PHASES = {"fill": 6, "drain": 4, "end": 2, "squeeze": 5, "report": 1, "revive": 2, "any": 3}
+"""How often each phase of a walk is drawn. By single calls drawn at random, a cache is hardly ever
+full, and hardly ever are many entries idle at once."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +74,9 @@ def deep_vectors(executor: Executor) -> dict[str, Vector]:
 
 def _chosen(candidates: list[_Walk]) -> list[_Walk]:
     """Greedily the one that adds most, by its number where several do; a pair counts the more, the
-    fewer walks bring it about."""
+    fewer walks bring it about, and a situation by itself counts as fifty pairs."""
     found_in = Counter(pair for walk in candidates for pair in walk.pairs)
-    worth = {pair: 1000 // count for pair, count in found_in.items()}
+    worth = {p: (1000 if p[0] else 50_000) // count for p, count in found_in.items()}
     missing = set(worth)
     chosen: list[_Walk] = []
 
@@ -139,7 +131,8 @@ def _parameters(number: int) -> Parameters:
         requests = [requests[0] + everything, *([mine[0]] for mine in requests[1:])]
     carried = {item.identifier: item.num_embeds for mine in requests for item in mine}
     total = sum(carried.values())
-    capacity = max(*carried.values(), total - random.randint(0, total * 2 // 3))
+    scarce = random.randint(0, total * 2 // 3) if number % 2 == 0 else random.choice((0, 1))
+    capacity = max(*carried.values(), total - scarce)
     named = (Request(f"r{k + 1}", tuple(mine)) for k, mine in enumerate(requests))
     return Parameters(capacity, tuple(named))
 
@@ -201,14 +194,17 @@ class _Model:
 
 def _walk(model: _Model, world: int, number: int) -> _Walk:
     random = Random(f"deep walk {world} {number}")
-    habit = random.choice(_HABITS)
     state = model.compiled.initial()
     calls: list[Call] = []
+    planned: list[Call] = []
     before: set[str] = set()
     sizes: dict[str, int] = {}
     pairs: set[tuple[str, str]] = set()
     while len(calls) < LENGTH:
-        call = _call(random, model, model.unpacked(state), habit)
+        if not planned:
+            planned = _phase(random, model, model.unpacked(state))
+            continue
+        call = planned.pop(0)
         done = model.made(state, call)
         if done is None:
             continue
@@ -216,6 +212,8 @@ def _walk(model: _Model, world: int, number: int) -> _Walk:
         now = set(
             situations(model.world, call, result, model.unpacked(state), model.unpacked(after))
         )
+        if isinstance(call, Reset):
+            sizes.clear()
         if isinstance(call, Allocate):
             now |= set(_other_size(model.world, call, sizes))
         pairs |= {(first, second) for first in before for second in now}
@@ -237,22 +235,61 @@ def _other_size(world: World, call: Allocate, sizes: dict[str, int]) -> Iterator
     sizes[name] = size
 
 
-def _call(random: Random, model: _Model, state: Mapping[str, Any], habit: tuple[int, ...]) -> Call:
-    kind = random.choices(range(7), weights=habit)[0]
-    r, k = random.choice(model.places)
-    if kind == 1:
-        size = model.world.functions["embeds"][input_name(r, k)]
-        room = random.choice(("free_slots", "freeable_slots"))
-        edge = max(0, state[room] - size + random.choice((-1, 0, 0, 1)))
-        pending = random.choice((0, 0, 0, edge))
-        return CanAllocate(r, k, max(0, size + random.choice((-1, 0, 0, 0, 2))), pending)
+def _phase(random: Random, model: _Model, state: Mapping[str, Any]) -> list[Call]:
+    """A few calls with one aim. Those that a caller must not make are left out later."""
+    kind = random.choices(tuple(_PHASES), weights=tuple(_PHASES.values()))[0]
+    world = model.world
+    places = random.sample(model.places, len(model.places))
+    some = random.randint(1, 8)
+    match kind:
+        case "fill":
+            return [call for r, k in places[:some] for call in _want(random, model, state, r, k)]
+        case "drain":
+            held = [(r, k) for r, k in places if (input_name(r, k),) in state["held"]]
+            return [FreeEncoderInput(r, k) for r, k in held[:some]]
+        case "end":
+            return [Free(places[0][0])]
+        case "squeeze":
+            r, k = places[0]
+            size = world.functions["embeds"][input_name(r, k)]
+            idle = by_age(state)
+            goes = idle[: random.choice((len(idle), random.randint(0, len(idle))))]
+            room = state["free_slots"] + sum(world.functions["size"][h] for h in goes[:-1])
+            pending = max(0, room - size + (1 if goes else 0) + random.choice((0, 0, 1)))
+            report = [GetFreedMmHashes()] if random.random() < 0.5 else []
+            return [CanAllocate(r, k, size, pending), *report]
+        case "report":
+            return [GetFreedMmHashes()]
+        case "revive":
+            hash_of = world.functions["hash_of"]
+            idle_ones = [
+                (r, k) for r, k in places if (hash_of[input_name(r, k)],) in state["freeable"]
+            ]
+            return [CheckAndUpdateCache(r, k) for r, k in idle_ones[:1]]
+    return [_any_call(random, model, *places[0])]
+
+
+def _want(
+    random: Random, model: _Model, state: Mapping[str, Any], r: str, k: int
+) -> tuple[Call, ...]:
+    """Look up what is there, allocate what is not; as a scheduler does, or straight away."""
+    given = input_name(r, k)
+    if (model.world.functions["hash_of"][given],) in state["cached"]:
+        return (CheckAndUpdateCache(r, k),)
+    if random.random() < 0.6:
+        return (Allocate(r, k),)
+    size = model.world.functions["embeds"][given]
+    return CheckAndUpdateCache(r, k), CanAllocate(r, k, size, 0), Allocate(r, k)
+
+
+def _any_call(random: Random, model: _Model, r: str, k: int) -> Call:
+    size = model.world.functions["embeds"][input_name(r, k)]
     choices: tuple[Call, ...] = (
         CheckAndUpdateCache(r, k),
-        Reset(),
+        CanAllocate(r, k, max(0, size - random.randint(0, 1)), random.randint(0, 3)),
         Allocate(r, k),
         FreeEncoderInput(r, k),
         Free(r),
         GetFreedMmHashes(),
-        Reset(),
     )
-    return choices[kind]
+    return Reset() if random.random() < 0.06 else random.choice(choices)

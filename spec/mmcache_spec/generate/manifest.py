@@ -18,7 +18,11 @@ def manifest(suite: Suite) -> bytes:
         "defends": suite.defends,
         "format": "mmcache/manifest",
         "format_version": 1,
-        "sizes": {"smoke": suite.smoke, "standard": sorted(suite.vectors)},
+        "sizes": {
+            "deep": suite.deep,
+            "smoke": suite.smoke,
+            "standard": sorted(suite.vectors),
+        },
         "statistics": statistics(suite),
         "strengths": suite.strengths,
     }

@@ -93,7 +93,7 @@ def _admission(
         if gone != _evicted(sorted(idle, key=key), sizes, size + pending - before["free_slots"]):
             yield f"an eviction of other than the {name}"
     if gone and len(idle) > 4:
-        yield "an eviction from more than four"
+        yield f"an eviction of {'all' if len(gone) == len(idle) else 'some'} of more than four"
 
 
 def _evicted(order: Iterable[str], sizes: Mapping[str, int], wanted: int) -> frozenset[Any]:

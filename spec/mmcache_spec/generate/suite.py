@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mmcache_vectors.manager import Vector
 
 from .counterexamples import counterexamples
+from .deep import deep_vectors
 from .defends import defends
 from .draft import content, contents, distinct
 from .managers import MANAGERS, specified, system_name, wrong_ledgers
@@ -35,6 +36,8 @@ class Suite:
     smoke: list[str]
     strengths: dict[str, list[str]]
     defends: dict[str, list[str]]
+    deep: list[str]
+    """Those of the vectors that are long walks in large worlds."""
 
 
 def generate(executor: Executor) -> Suite:
@@ -42,7 +45,8 @@ def generate(executor: Executor) -> Suite:
 
     The counterexamples of the variants are kept, and the witnesses that a clause is put to the test
     by. Of the others, and of the traces that tell a mutant from `specified`, as many as it takes to
-    reach every goal and to kill every mutant that is not listed as equivalent.
+    reach every goal and to kill every mutant that is not listed as equivalent. To these come the
+    deep ones, which are about pairs of situations.
     """
     jobs = [executor.submit(counterexamples, v.name) for v in wrong_ledgers()]
     failing = distinct(draft for job in jobs for draft in job.result())
@@ -55,12 +59,16 @@ def generate(executor: Executor) -> Suite:
     strengths = dict(strengths_of(candidates, executor))
     named = (key for key, vector in candidates.items() if vector.clauses)
     standard = least_cover(strengths, kept=sorted(named))
+    deep = deep_vectors(executor)
+    vectors = {key: candidates[key] for key in standard} | deep
+    killed = strengths | {key: set(vector.kills) for key, vector in deep.items()}
     smoke = least_cover({k: set(candidates[k].kills) for k in standard}, most=SMOKE)
     return Suite(
-        {key: candidates[key] for key in standard},
+        vectors,
         smoke,
-        {key: sorted(strengths[key]) for key in standard},
-        dict(_defended({key: candidates[key] for key in standard}, strengths, executor)),
+        {key: sorted(killed[key]) for key in vectors},
+        dict(_defended(vectors, killed, executor)),
+        sorted(deep),
     )
 
 
