@@ -60,6 +60,12 @@ def test_under_its_conditions_no_cap_need_give_way(variant: Variant) -> None:
 
 @pytest.mark.parametrize("caps", RIGHT_DESIGNS, ids=str)
 def test_wishes_that_give_way_are_proved_whichever_they_are(caps: Caps) -> None:
+    """S7 and all else; but a boundary that is cut to after the room may give too few tokens."""
     system = progress(ProgressDesign(caps))
-    verdicts = {decide(o, scope(2, 2, 2)).verdict for o in obligations(system)}
-    assert verdicts == {"proved"}
+    outcomes = [decide(o, scope(2, 2, 2)) for o in obligations(system)]
+    gives_fewer = caps.alignment == "after_room"
+    others = {o.verdict for o in outcomes if o.obligation.claim.clause != "S13" or not gives_fewer}
+    assert others == {"proved"}
+    if gives_fewer:
+        s13 = {o.verdict for o in outcomes if o.obligation.claim.clause == "S13"}
+        assert s13 != {"proved"}
