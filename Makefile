@@ -81,7 +81,7 @@ vectors: $(VENV)/.installed
 docs: $(VENV)/.installed
 	@$(BIN)/mmcache-spec clauses --markdown > docs/clauses.md
 	@$(BIN)/mmcache-spec coverage --markdown > docs/coverage.md
-	@$(BIN)/mmcache-spec cores ledger encoder_decoder engine --markdown > docs/cores.md
+	@$(BIN)/mmcache-spec cores --markdown > docs/cores.md
 	@$(BIN)/mmcache-spec lemmas --coq Statements > spec/lemmas/Statements.v
 	@$(BIN)/mmcache-spec lemmas --coq Check > spec/lemmas/Check.v
 

@@ -66,6 +66,14 @@ REASONS: Mapping[str, Mapping[tuple[str, str, str], str]] = {
         ("line", "reset", "since"): "as in the ledger",
         ("record", "reset", "ended"): "as in the ledger",
     },
+    "progress": {
+        ("guard", "arrive", "last"): "the order of the queue; the ranking counts those that have "
+        "not come yet, so a request that came before others would do no harm",
+        **dict.fromkeys(
+            (("guard", "touch", "waiting"), ("guard", "touch", "hit")),
+            "a touch changes nothing as it should be; in a wrong design it keeps a reference",
+        ),
+    },
     "encoder_decoder": {
         ("guard", "can_allocate", "budget_not_negative"): _DUTY,
         ("guard", "can_allocate", "pending_not_negative"): _DUTY,
