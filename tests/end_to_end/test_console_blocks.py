@@ -46,6 +46,14 @@ NOT_RUN = {
         "PYTHONPATH=SOURCES mmcache-conformance run vllm-scheduler vllm-scheduler:v2",
     ): "needs torch and the files of a vLLM; test_vllm_scheduler.py runs them where they are",
     ("docs/mutants.md", "make mutants"): "takes many minutes",
+    (
+        "docs/faults.md",
+        "python -m tests.tools.faults.kill --markdown",
+    ): "builds the example more than a hundred times",
+    (
+        "docs/differ.md",
+        "mmcache-conformance differ cmd:./driver --seconds 60",
+    ): "a minute; test_differ.py plays on drivers",
     ("docs/running-conformance.md", "mmcache-conformance matrix --out matrix"): "36 releases",
 }
 """Console blocks that no test runs, by page and first command, and why."""

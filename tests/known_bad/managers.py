@@ -252,7 +252,7 @@ class FirstOccurrenceRelease(WrongLedger):
     """The first consumed position ends the reference that the others need."""
 
     report = "vllm#54284"
-    clauses = ("L8",)
+    clauses = ("L8", "L15")
 
     def _release(self, request_id: str, mm_hash: str) -> None:
         self._repeats.pop((request_id, mm_hash), None)
