@@ -41,6 +41,16 @@ def _at_once(
     return Variant(name, says, (progress(ProgressDesign(caps), conditions),), seen_in, _AT_ONCE)
 
 
+_ONLY_BY_ITS_CALL = "an item that is not split is needed only by the call that computes it"
+
+
+def _never_gives_way(*conditions: int) -> dict[str, str]:
+    """The conditions of S13 that are about wishes which leave nothing of a whole budget."""
+    reason = "the configuration is such that the wishes always leave something"
+    name = "progress: S13 chunk_is_the_largest_allowed at schedule"
+    return {f"{name}: condition {k} holds": reason for k in conditions}
+
+
 WITHOUT_LIVELOCK = (
     Variant(
         "whole_items_within_the_budget",
@@ -54,8 +64,9 @@ WITHOUT_LIVELOCK = (
         ),
         never={
             "progress: S7 work_falls_when_a_request_that_needs_embeddings_is_asked at schedule: "
-            "condition 1 holds": "an item that is not split is needed only by the call that "
-            "computes it",
+            "condition 1 holds": _ONLY_BY_ITS_CALL,
+            "progress: S15 needed_from_reach_to_end: condition 1 holds": _ONLY_BY_ITS_CALL,
+            **_never_gives_way(5, 6),
         },
     ),
     Variant(
@@ -63,6 +74,7 @@ WITHOUT_LIVELOCK = (
         "chunks end at block boundaries, items may be split, and the drafter reads at most one "
         "token ahead",
         (progress(ProgressDesign(_ALIGNED), (ONE_TOKEN_AHEAD,)),),
+        never=_never_gives_way(4, 5),
     ),
 )
 """Caps that all stand, and what a configuration must keep for them to leave something."""
