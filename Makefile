@@ -56,6 +56,7 @@ test: $(VENV)/.installed-test
 proofs: $(VENV)/.installed-test
 	@$(PYTEST) --ignore=tests/proofs -m slow
 	@$(PYTEST) tests/proofs
+	@$(BIN)/mmcache-spec variants --check --follow progress
 
 lint: $(VENV)/.installed-test
 	@$(BIN)/ruff format --check .

@@ -38,7 +38,7 @@ def test_prove_says_proved(run: Callable[..., Result]) -> None:
     assert done.exit_code == 0
     count = sum(len(list(obligations(s))) for s in SPECIFIED.systems)
     assert f"PROVED for any number of hashes and requests: {count} obligations" in done.output
-    assert "275 of 275 answers and states determined" in done.output
+    assert "306 of 306 answers and states determined" in done.output
 
 
 @pytest.mark.slow
@@ -242,3 +242,10 @@ def test_a_reader_that_goes_away_is_no_verdict(command: Any) -> None:
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
     assert done.returncode in (0, 141)
     assert "Traceback" not in done.stderr
+
+
+def test_variants_of_one_model_are_those_of_no_other(run: Callable[..., Result]) -> None:
+    done = run("variants", "encoder_decoder")
+    names = {line.split()[0] for line in done.output.splitlines() if not line.startswith(" ")}
+    assert names == {n for n, v in VARIANTS.items() if v.systems[0].name == "encoder_decoder"}
+    assert run("variants", "nonsense").exit_code == 2
