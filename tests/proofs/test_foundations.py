@@ -223,10 +223,14 @@ def test_a_request_has_finitely_many_inputs_because_they_lie_apart_within_its_pr
         assert few_for_each_value(without) == []
         assert {u.where for u in unfounded(without)} == {
             "progress: a lemma for_every",
+            "progress: a lemma has_first",
             "progress: a lemma has_greatest",
+            "progress: a total, or a largest, in chunk_is_the_largest_allowed",
             "progress: a total, or a largest, in schedule",
             "progress: cached after schedule",
             "progress: held after schedule",
+            "progress: needed after schedule",
+            "progress: stored after schedule",
         }
 
 

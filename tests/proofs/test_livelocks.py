@@ -1,5 +1,7 @@
 """Each livelock has its shortest lasso, and no design without one is refuted."""
 
+from functools import cache
+
 import pytest
 
 from mmcache_spec.checks.bounded import shortest
@@ -11,6 +13,7 @@ from mmcache_spec.model.livelocks import LIVELOCKS, WITHOUT_LIVELOCK
 from mmcache_spec.model.progress import ProgressDesign, progress
 from mmcache_spec.model.progress_clauses import WALK
 from mmcache_spec.model.variant import Variant
+from mmcache_spec.model.variants import VARIANTS
 from mmcache_spec.model.world import scope, scopes_of
 from mmcache_spec.render.lasso import lasso_data, lasso_story
 
@@ -22,6 +25,12 @@ RIGHT_DESIGNS = [
 
 
 def _lasso(variant: Variant) -> Lasso:
+    return _lasso_of(variant.name)
+
+
+@cache
+def _lasso_of(name: str) -> Lasso:
+    variant = VARIANTS[name]
     found = shortest(variant.system, scopes_of("progress"), "init", 5, variant.aims_at)
     assert found is not None
     lasso = find_lasso(variant.system, WALK, found.world)
