@@ -66,7 +66,6 @@ REASONS: dict[str, dict[str, tuple[str, ...]]] = {
             "free_encoder_input: since, condition 2 of 3 is gone",
             "free_encoder_input: since, condition 3 of 3 is gone",
             "free_encoder_input: since, condition 3 of 4 is gone",
-            "free_encoder_input: since, condition 4 of 4 is gone",
             "free: since, condition 2 of 2 is gone",
             "free: since, condition 1 of 3 is gone",
             "free: since, condition 2 of 3 is gone",

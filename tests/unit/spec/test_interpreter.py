@@ -158,7 +158,6 @@ here = setof(SHELF, lambda s: taken.has(s))
         (total(setof(SHELF, lambda s: TRUE), width), 23),
         (total(empty(SHELF), width), 0),
     ],
-    ids=str,
 )
 def test_a_term_has_the_value_that_it_says(term: Term, value: Any) -> None:
     assert Interpreter(system(), WORLD).evaluate(term, S2) == value
