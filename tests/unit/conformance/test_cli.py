@@ -413,6 +413,8 @@ from mmcache import EncoderCacheManager
 
 class Interrupted(EncoderCacheManager):
     def allocate(self, request, input_id):
+        # Whoever is started in the background has it ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(10)
 
