@@ -14,7 +14,6 @@ REASONS: dict[str, dict[str, tuple[str, ...]]] = {
             "check_and_update_cache: freeable_slots, condition 1 of 2 is gone",
         ),
         "where it is refused, `gone` is empty already, or nobody looks at it": (
-            "can_allocate: cached, condition 2 of 3 is gone",
             "can_allocate: freeable, condition 2 of 3 is gone",
             "can_allocate: freed, condition 1 of 3 is gone",
             "can_allocate: freed, condition 3 of 3 is gone",
@@ -67,7 +66,6 @@ REASONS: dict[str, dict[str, tuple[str, ...]]] = {
             "free_encoder_input: since, condition 3 of 3 is gone",
             "free_encoder_input: since, condition 3 of 4 is gone",
             "free: since, condition 2 of 2 is gone",
-            "free: since, condition 1 of 3 is gone",
             "free: since, condition 2 of 3 is gone",
         ),
         "only the order of times counts": (
