@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import select
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -106,25 +107,8 @@ class CommandTarget:
 
     def run(self, case: Case) -> tuple[Answer, ...]:
         """Raises `AdapterError` for whatever is not an answer; the process is then gone."""
-        process = self._running()
-        self._seq += 1
-        process.log.clear()
-        try:
-            reply = process.exchange(_ENCODER.encode(Run(self._seq, case)), self._timeout)
-            answers = self._answers(case.manager, len(case.calls), reply)
-        except AdapterError as error:
-            if isinstance(error, Timeout):
-                self._patience.in_vain(f"{_MOST_IN_VAIN} vectors in a row got no reply")
-            else:
-                self._patience.rewarded()
-            self._drop()
-            raise
-        except BaseException:
-            self._drop()
-            raise
-        self._patience.rewarded()
-        self.log = process.log.text() if process.log else ""
-        return answers
+        with self._replied(case) as line:
+            return self._answers(case.manager, len(case.calls), line)
 
     @property
     def runs_together(self) -> bool:
@@ -132,17 +116,26 @@ class CommandTarget:
 
     def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
         """As `run`, with all the cases at a time."""
+        case, *beside = cases
+        with self._replied(case, *beside) as line:
+            reply = self._ran(line, self._seq)
+            self._check(case.manager, len(case.calls), reply.answers)
+            count = len(reply.beside)
+            if count != len(beside):
+                raise AdapterError(f"answers of {count} managers beside it, not of {len(beside)}")
+            for other, answers in zip(beside, reply.beside, strict=True):
+                self._check(other.manager, len(other.calls), answers)
+            return reply.answers, *reply.beside
+
+    @contextmanager
+    def _replied(self, case: Case, *beside: Case) -> Iterator[bytes]:
+        """The reply to these cases. If it is none, or cannot be read, the process is gone."""
         process = self._running()
         self._seq += 1
         process.log.clear()
-        case, *beside = cases
         try:
-            request = _ENCODER.encode(Run(self._seq, case, tuple(beside)))
-            line = process.exchange(request, self._timeout)
-            answers = (
-                self._answers(case.manager, len(case.calls), line),
-                *self._beside(beside, line),
-            )
+            request = _ENCODER.encode(Run(self._seq, case, beside))
+            yield process.exchange(request, self._timeout)
         except AdapterError as error:
             if isinstance(error, Timeout):
                 self._patience.in_vain(f"{_MOST_IN_VAIN} vectors in a row got no reply")
@@ -155,16 +148,6 @@ class CommandTarget:
             raise
         self._patience.rewarded()
         self.log = process.log.text() if process.log else ""
-        return answers
-
-    def _beside(self, cases: Sequence[Case], line: bytes) -> tuple[tuple[Answer, ...], ...]:
-        """The answers of the other managers of a reply whose first answers were read."""
-        found = _RAN.decode(line).beside
-        if len(found) != len(cases):
-            raise AdapterError(f"answers of {len(found)} managers beside it, not of {len(cases)}")
-        for case, answers in zip(cases, found, strict=True):
-            self._check(case.manager, len(case.calls), answers)
-        return found
 
     def post(self, cases: Sequence[Posted]) -> None:
         """Send many cases before any reply is read: `collect` has the answers.
@@ -281,7 +264,12 @@ class CommandTarget:
         self, manager: Manager, calls: int, line: bytes, seq: int | None = None
     ) -> tuple[Answer, ...]:
         """The answers of one reply; `seq` is which request it is for, if not the last."""
-        asked = self._seq if seq is None else seq
+        answers = self._ran(line, self._seq if seq is None else seq).answers
+        self._check(manager, calls, answers)
+        return answers
+
+    def _ran(self, line: bytes, asked: int) -> Ran:
+        """The reply to this request."""
         try:
             reply = _RAN.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -293,8 +281,7 @@ class CommandTarget:
             raise _wrong_sequence(reply_error.seq, asked) from None
         if reply.seq != asked:
             raise _wrong_sequence(reply.seq, asked)
-        self._check(manager, calls, reply.answers)
-        return reply.answers
+        return reply
 
     def _check(self, manager: Manager, calls: int, answers: tuple[Answer, ...]) -> None:
         """As many answers as calls, and in each the state that was promised."""

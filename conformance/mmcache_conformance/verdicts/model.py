@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from mmcache_vectors.document import Count, canonical, schema_of
+from mmcache_vectors.document import Count, schema_of
 from mmcache_vectors.manager import Call
 
 from ..engines.clauses import Breach
@@ -29,7 +29,6 @@ __all__ = [
     "TargetReport",
     "Value",
     "Verdict",
-    "encode_run",
     "run_schema",
 ]
 
@@ -172,11 +171,6 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     suite: SuiteSelection
     exit_code: ExitCode
     targets: tuple[TargetReport, ...]
-
-
-def encode_run(report: RunReport) -> bytes:
-    """The canonical bytes of the `--json` output."""
-    return canonical(report)
 
 
 def run_schema() -> dict[str, Any]:

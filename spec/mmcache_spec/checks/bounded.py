@@ -113,7 +113,7 @@ def look_for(
     `TooMuch` (there are too many states, or the system compares integers that are neither sizes nor
     ages), Z3 unrolls the system instead: in all scopes if they are few, or else in the widest.
     """
-    wanted = properties or tuple(p for p in system.properties if p.clause is not None)
+    wanted = properties or _clauses(system)
     try:
         return _searched(system, scopes, start, bound, wanted, progress)
     except TooMuch as reason:
@@ -155,6 +155,11 @@ def _searched(
     return Sought(_told(system, found, start, wanted), tuple(small), ())
 
 
+def _clauses(system: TransitionSystem) -> tuple[Property, ...]:
+    """What a counterexample breaks, if nothing else is asked for."""
+    return tuple(p for p in system.properties if p.clause is not None)
+
+
 FEW = 3
 """So many scopes Z3 unrolls beside each other."""
 
@@ -193,7 +198,7 @@ def unrolled(
     progress: Progress = lambda text: None,
 ) -> Counterexample | None:
     """As `shortest`, by symbolic paths of growing length in all scopes, in their order."""
-    wanted = properties or tuple(p for p in system.properties if p.clause is not None)
+    wanted = properties or _clauses(system)
     breaks = _breaking(wanted)
     searches = [Unrolling(system, scope, start) for scope in scopes]
     for length in range(1, bound + 1):
@@ -230,7 +235,7 @@ def along(
 
     Much quicker than `shortest`, of which it says nothing: there may be shorter ones.
     """
-    wanted = properties or tuple(p for p in system.properties if p.clause is not None)
+    wanted = properties or _clauses(system)
     kept = tuple(a for a in system.actions if a.name in actions)
     claimed = tuple(p for p in system.action_properties if p.action in actions)
     followed = replace(system, actions=kept, action_properties=claimed)

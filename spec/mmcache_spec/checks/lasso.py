@@ -225,7 +225,7 @@ class _Graph:
         )
 
     def _is_whole(self, call: ActionCall) -> bool:
-        return bool(self.interpreter.evaluate_at(self.walk.whole, Step(call, (), None, {}, {})))
+        return bool(self.interpreter.value(self.walk.whole, Step(call, (), None, {}, {})))
 
     def _is_fair(self, way: _Way) -> bool:
         place = self.interpreter.world.functions[self.walk.place.name]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import click
@@ -72,7 +70,7 @@ def mutants_command(
     Exit code: 0 all killed or equivalent, 1 some survive, 2 usage, 3 unknown.
     """
     if by_clauses:
-        sys.exit(_judge_designs(models, kinds, most, seed, as_data))
+        sys.exit(_judge_designs(models, kinds, most, seed, as_data, cluster))
     if models or kinds or most or as_data:
         raise click.UsageError("MODEL, --kind, --most and --json go with --by-clauses")
     vectors = [load(path) for path in sorted((vectors_package() / "vectors").glob("*.json"))]
@@ -84,12 +82,17 @@ def mutants_command(
 
 
 def _judge_designs(
-    models: Sequence[str], kinds: Sequence[str], most: int | None, seed: int, as_data: bool
+    models: Sequence[str],
+    kinds: Sequence[str],
+    most: int | None,
+    seed: int,
+    as_data: bool,
+    cluster: str | None,
 ) -> int:
     """Judge, print the table, and give the exit code: 1 where one survives without a reason."""
     systems = list(models) or [s.name for s in SPECIFIED.systems]
     try:
-        with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+        with apology(UNKNOWN), workers(cluster) as executor:
             report = campaign(systems, list(kinds) or list(KINDS), most, seed, executor)
     except ValueError as error:
         raise click.UsageError(str(error)) from None

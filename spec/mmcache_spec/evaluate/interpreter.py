@@ -152,11 +152,6 @@ class Interpreter:
         apart = {a - b for a in found for b in found} | found
         return sorted({*range(-1, 8), *(v + d for v in apart for d in (-1, 0, 1))})
 
-    def evaluate_at(self, term: Term, step: Step) -> Value:
-        """The value of a term at a step: its parameters, its result, the states around it."""
-        scope = _Scope(step.before, step.after, step.call.arguments, step.result)
-        return self._value(term, scope, {})
-
     def calls(self, action: Action, integers: Sequence[int]) -> Iterator[ActionCall]:
         """Every call of this action, with all elements and these integers for arguments."""
         names = (p.name for p in action.parameters)
