@@ -17,7 +17,20 @@ import msgspec
 from ..errors import TargetError, TargetNameError, describe_exception
 from ..targets.open import open_manager
 from ..targets.protocol import MANAGERS, ManagerTarget, TogetherTarget
-from ..targets.wire import BESIDE_FEATURE, About, Errored, Message, Ran, Run, Start, Started, Stop
+from ..targets.python import PythonTarget
+from ..targets.wire import (
+    BESIDE_FEATURE,
+    SNAPSHOTS_FEATURE,
+    About,
+    Errored,
+    Message,
+    Ran,
+    Run,
+    Start,
+    Started,
+    Stop,
+)
+from .kept import KeptManagers
 
 __all__ = ["main", "serve"]
 
@@ -26,11 +39,12 @@ def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer requests until `stop` or the end of the input. Raises `TargetError`."""
     decode = msgspec.json.Decoder(Message, strict=True).decode
     encode = msgspec.json.Encoder().encode
+    kept = KeptManagers(target) if isinstance(target, PythonTarget) else None
     for line in requests:
         request = decode(line)
         if isinstance(request, Run):
             try:
-                reply = encode(_ran(target, request))
+                reply = encode(_ran(target, kept, request))
             except Exception as error:
                 reply = encode(Errored(request.seq, describe_exception(error)))
         elif isinstance(request, Start):
@@ -42,7 +56,11 @@ def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
         replies.flush()
 
 
-def _ran(target: ManagerTarget, request: Run) -> Ran:
+def _ran(target: ManagerTarget, kept: KeptManagers | None, request: Run) -> Ran:
+    if request.restore is not None or request.snapshot is not None or request.drop:
+        if kept is None:
+            raise TargetError("no snapshots are kept here, and one was asked for")
+        return kept.ran(request)
     if not request.beside:
         return Ran(request.seq, target.run(request.case))
     if not isinstance(target, TogetherTarget):
@@ -56,7 +74,9 @@ def _introduction(target: ManagerTarget) -> Started:
     about = About(found.name, found.language, found.version, found.source)
     offered = {m: found.capabilities[m] for m in MANAGERS if m in found.capabilities}
     together = isinstance(target, TogetherTarget) and target.runs_together
-    return Started(1, about, offered, (BESIDE_FEATURE,) if together else ())
+    features = [BESIDE_FEATURE] if together else []
+    features += [SNAPSHOTS_FEATURE] if isinstance(target, PythonTarget) else []
+    return Started(1, about, offered, tuple(features))
 
 
 def main(arguments: list[str]) -> int:

@@ -19,6 +19,7 @@ from .protocol import Answer, Case
 __all__ = [
     "BESIDE_FEATURE",
     "PROTOCOL_VERSION",
+    "SNAPSHOTS_FEATURE",
     "About",
     "Errored",
     "Message",
@@ -35,7 +36,11 @@ PROTOCOL_VERSION = 1
 BESIDE_FEATURE = "beside"
 """The adapter keeps several managers alive at a time."""
 
+SNAPSHOTS_FEATURE = "snapshots"
+"""The adapter can keep copies of a manager, and go on from one."""
+
 SequenceNumber = Annotated[int, msgspec.Meta(ge=1)]
+SnapshotNumber = Annotated[int, msgspec.Meta(ge=0)]
 
 # --- what the harness says ---------------------------------------------------------------------
 
@@ -55,6 +60,13 @@ class Run(msgspec.Struct, frozen=True, tag_field="cmd", tag="run", omit_defaults
     beside: tuple[Case, ...] = ()
     """Managers to be made as well, if the adapter has the feature: then the first call of the case
     and of each of these, in this order, then the second of each, and so on."""
+    restore: SnapshotNumber | None = None
+    """Not on a new manager, but on a copy of the one that was kept under this number. As the next
+    two, only if the adapter has the feature `snapshots`."""
+    snapshot: SnapshotNumber | None = None
+    """Keep a copy of the manager as it is after the calls, under this number."""
+    drop: tuple[SnapshotNumber, ...] = ()
+    """First forget what is kept under these numbers."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag_field="cmd", tag="stop"):
@@ -84,7 +96,7 @@ class Started(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     capabilities: dict[Manager, tuple[str, ...]]
     """For each kind of manager that it has: the calls, the observables, and other capabilities."""
     features: tuple[str, ...] = ()
-    """What it understands beyond the least: `beside`. Others are not asked of it."""
+    """What it understands beyond the least: `beside`, `snapshots`. Others are not asked of it."""
 
 
 class Ran(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -94,6 +106,9 @@ class Ran(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     answers: tuple[Answer, ...]
     beside: tuple[tuple[Answer, ...], ...] = ()
     """The answers of the managers beside it, in their order."""
+    state: str | None = None
+    """If a snapshot was asked for or restored, and the adapter knows it: a text that is the same
+    for two managers only if they are in the same state, shown or not."""
 
 
 class Errored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
