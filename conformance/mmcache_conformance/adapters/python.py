@@ -2,6 +2,8 @@
 
     python -m mmcache_conformance.adapters.python module:Class[,module:Class]
 
+An engine (`reference-pass`, `vllm-scheduler`) is served in the same way.
+
 The harness can drive a class directly; this is for a class that lives in another environment, may
 crash its process, or shall be killed when it hangs.
 """
@@ -14,7 +16,9 @@ from typing import BinaryIO
 
 import msgspec
 
+from ..engines.open import is_engine_name, open_engine
 from ..errors import TargetError, TargetNameError, describe_exception
+from ..implementation import Kind
 from ..targets.open import open_manager
 from ..targets.protocol import MANAGERS, ManagerTarget, TogetherTarget
 from ..targets.python import PythonTarget
@@ -29,7 +33,9 @@ from ..targets.wire import (
     Start,
     Started,
     Stop,
+    Workload,
 )
+from .engine import serve_engine
 from .kept import KeptManagers
 
 __all__ = ["main", "serve"]
@@ -49,6 +55,8 @@ def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
                 reply = encode(Errored(request.seq, describe_exception(error)))
         elif isinstance(request, Start):
             reply = encode(_introduction(target))
+        elif isinstance(request, Workload):
+            reply = encode(Errored(request.seq, "it serves no engine"))
         else:
             assert isinstance(request, Stop)
             return
@@ -72,7 +80,9 @@ def _ran(target: ManagerTarget, kept: KeptManagers | None, request: Run) -> Ran:
 def _introduction(target: ManagerTarget) -> Started:
     found = target.start()
     about = About(found.name, found.language, found.version, found.source)
-    offered = {m: found.capabilities[m] for m in MANAGERS if m in found.capabilities}
+    offered: dict[Kind, tuple[str, ...]] = {
+        m: found.capabilities[m] for m in MANAGERS if m in found.capabilities
+    }
     together = isinstance(target, TogetherTarget) and target.runs_together
     features = [BESIDE_FEATURE] if together else []
     features += [SNAPSHOTS_FEATURE] if isinstance(target, PythonTarget) else []
@@ -88,7 +98,10 @@ def main(arguments: list[str]) -> int:
     with os.fdopen(os.dup(1), "wb") as replies:
         os.dup2(2, 1)
         try:
-            serve(open_manager(arguments[0]), sys.stdin.buffer, replies)
+            if is_engine_name(arguments[0]):
+                serve_engine(open_engine(arguments[0]), sys.stdin.buffer, replies)
+            else:
+                serve(open_manager(arguments[0]), sys.stdin.buffer, replies)
         except (TargetError, TargetNameError) as error:
             sys.stderr.write(f"{error}\n")
             return 3

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import select
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -116,6 +117,8 @@ class CommandTarget:
         self._process: Process | None = None
         self._implementation: Implementation | None = None
         self._observed: dict[Kind, tuple[tuple[str, bool], ...]] = {}
+        self._early: Implementation | TargetError | None = None
+        """What came of a start that `declares` made."""
         self._seq = 0
         self._features: tuple[str, ...] = ()
         self._states: dict[Manager, dict[bytes, Observed]] = {}
@@ -130,14 +133,37 @@ class CommandTarget:
     def start(self) -> Implementation:
         if not hasattr(select, "poll"):
             raise TargetError("cmd: needs a system with poll(), such as Linux or macOS")
-        self._implementation = self._launch()
+        early, self._early = self._early, None
+        if isinstance(early, TargetError):
+            raise early
+        self._implementation = early or self._launch()
         for manager, offered in self._implementation.capabilities.items():
             self._observed[manager] = tuple((name, name in offered) for name in OBSERVABLES)
         return driven(self._implementation)
 
+    def declares(self, kind: Kind) -> bool:
+        """Whether the program says that it is one. It is started for that; `start` goes on from
+        there, and raises what went wrong here."""
+        if self._early is None:
+            try:
+                if not hasattr(select, "poll"):
+                    return False
+                self._early = self._launch()
+            except TargetError as error:
+                self._early = error
+        return not isinstance(self._early, TargetError) and kind in self._early.capabilities
+
+    def ask(self, message: Callable[[int], msgspec.Struct]) -> tuple[int, bytes]:
+        """The line that replies to a request, which is made of its number; and the number.
+
+        Raises `AdapterError`; the process is then gone.
+        """
+        with self._replied(message) as line:
+            return self._seq, line
+
     def run(self, case: Case) -> tuple[Answer, ...]:
         """Raises `AdapterError` for whatever is not an answer; the process is then gone."""
-        with self._replied(case) as line:
+        with self._replied(partial(Run, case=case)) as line:
             return self._answers(case.manager, len(case.calls), line)
 
     @property
@@ -147,7 +173,7 @@ class CommandTarget:
     def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
         """As `run`, with all the cases at a time."""
         case, *beside = cases
-        with self._replied(case, *beside) as line:
+        with self._replied(partial(Run, case=case, beside=tuple(beside))) as line:
             reply = self._ran(line, self._seq)
             self._check(case.manager, len(case.calls), reply.answers)
             count = len(reply.beside)
@@ -163,14 +189,14 @@ class CommandTarget:
         return SNAPSHOTS_FEATURE in self._features
 
     @contextmanager
-    def _replied(self, case: Case, *beside: Case) -> Iterator[bytes]:
-        """The reply to these cases. If it is none, or cannot be read, the process is gone."""
+    def _replied(self, message: Callable[[int], msgspec.Struct]) -> Iterator[bytes]:
+        """The reply to a request. If it is none, or cannot be read, the process is gone."""
         process = self._running()
         self._seq += 1
         self.told_states = []
         process.log.clear()
         try:
-            request = _ENCODER.encode(Run(self._seq, case, beside))
+            request = _ENCODER.encode(message(self._seq))
             yield process.exchange(request, self._timeout)
         except AdapterError as error:
             if isinstance(error, Timeout):

@@ -295,18 +295,18 @@ class Recent(OrderedDict[str, int]):
 
     def touch(self, key: str) -> None:
         self.touched = len(self)
+        self.clear()
         self[key] = 1
 
 
 class Slots:
-    __slots__ = ("__seen", "last")
+    __slots__ = ("__seen", "never")
 
     def __init__(self) -> None:
         self.__seen: set[str] = set()
 
     def note(self, key: str) -> None:
-        self.__seen.add(key)
-        self.last = key
+        self.__seen = {key}
 
 
 class KeepsMuch(EncoderCacheManager):
@@ -413,7 +413,7 @@ class OldestByList(PlainManager):
 
 def test_a_difference_behind_the_order_of_a_list_is_found() -> None:
     """Two states that differ in the order of a list only are both gone on from."""
-    scope = SearchScope(hashes=3, requests=1, inputs=3, capacity=3)
+    scope = SearchScope(hashes=3, requests=1, inputs=3, capacity=4)
     assert search(f"{PlainManager.__module__}:{PlainManager.__name__}", scope).exit_code == 0
     found = search(f"{__name__}:OldestByList", scope)
     assert found.disagreement is not None
