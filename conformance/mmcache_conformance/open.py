@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .engine_command import CommandEngine
 from .engines.open import ENGINE_FORMS, is_engine_name, open_engine
 from .engines.protocol import EngineTarget
 from .errors import UnknownTargetError
 from .suites.load import ENGINES, MANAGERS, VectorFormat
+from .targets.command import CommandTarget
 from .targets.open import open_manager
 from .targets.protocol import ManagerTarget
 
@@ -24,7 +26,7 @@ def open_target(
     trace: Callable[[str, bytes], None] | None = None,
     configuration: str | None = None,
 ) -> Target:
-    """The target, not yet started.
+    """The target, not yet started (but a command, which is asked whether it is an engine).
 
     Args:
         name: As on the command line.
@@ -38,7 +40,10 @@ def open_target(
     if is_engine_name(name):
         return open_engine(name)
     try:
-        return open_manager(name, timeout=timeout, trace=trace, configuration=configuration)
+        found = open_manager(name, timeout=timeout, trace=trace, configuration=configuration)
+        if isinstance(found, CommandTarget) and found.declares("engine"):
+            return CommandEngine(found)
+        return found
     except UnknownTargetError as error:
         raise UnknownTargetError(f"{error}; or an engine: {ENGINE_FORMS}") from None
 
