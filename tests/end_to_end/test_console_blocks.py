@@ -46,6 +46,8 @@ NOT_RUN = {
         "PYTHONPATH=SOURCES mmcache-conformance run vllm-scheduler vllm-scheduler:v2",
     ): "needs torch and the files of a vLLM; test_vllm_scheduler.py runs them where they are",
     ("docs/live.md", "mmcache-conformance live"): "installs 3.5 GB of vLLM",
+    ("docs/findings/phantom-entry.md", "mmcache-conformance live phantom"): "the same",
+    ("docs/findings/stripped-payload.md", "mmcache-conformance live stripped"): "the same",
     (
         "docs/live.md",
         "mmcache-conformance run vllm-live -k phantom --html live.html",
