@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # On all cores; whoever looks for a failure runs pytest alone.
 PYTEST := $(BIN)/python -m pytest -q -n logical --dist worksteal
 
-.PHONY: conformance-vllm help prove lemmas test proofs lint bench mutants vectors docs clean
+.PHONY: conformance-vllm live help prove lemmas test proofs lint bench mutants vectors docs clean
 
 help:
 	@echo "make prove    prove the spec, refute the unfiltered report, run the vectors"
@@ -23,6 +23,7 @@ help:
 	@echo "make mutants  change the reference, and see whether the vectors notice (GROUPS=judge ...)"
 	@echo "make vectors  regenerate the vectors of managers, the seeds and the vectors of engines"
 	@echo "make conformance-vllm  the engine vectors on the scheduler of a vLLM for CPUs (3.5 GB)"
+	@echo "make live     the engine vectors on a vLLM that runs, on this CPU (3.5 GB the first time)"
 	@echo "make docs     regenerate the generated pages of docs/ and theories of spec/lemmas/"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -100,6 +101,9 @@ $(VENV)/vllm/.installed: pyproject.toml
 conformance-vllm: $(VENV)/vllm/.installed
 	@$(ENGINE_RUN) vllm-scheduler vllm-scheduler:v2 || true
 	@$(ENGINE_RUN) vllm-scheduler:withdraw:payload:skip vllm-scheduler:v2:withdraw:skip
+
+live: $(VENV)/.installed
+	@$(BIN)/mmcache-conformance live --environments $(VENV)/live
 
 clean:
 	rm -rf $(VENV) build dist

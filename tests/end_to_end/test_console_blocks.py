@@ -45,6 +45,11 @@ NOT_RUN = {
         "docs/vllm-scheduler.md",
         "PYTHONPATH=SOURCES mmcache-conformance run vllm-scheduler vllm-scheduler:v2",
     ): "needs torch and the files of a vLLM; test_vllm_scheduler.py runs them where they are",
+    ("docs/live.md", "mmcache-conformance live"): "installs 3.5 GB of vLLM",
+    (
+        "docs/live.md",
+        "mmcache-conformance run vllm-live -k phantom --html live.html",
+    ): "needs an installed vLLM; test_vllm_live.py runs it where there is one",
     ("docs/mutants.md", "make mutants"): "takes many minutes",
     (
         "docs/faults.md",

@@ -15,6 +15,7 @@ from .check import check
 from .differ import differ
 from .exhaust import exhaust
 from .expected import expected
+from .live import live
 from .matrix import matrix
 from .run import run
 from .schema import schema
@@ -51,6 +52,7 @@ for _command in (
     list_vectors,
     show,
     workloads,
+    live,
     smoke,
     adapter,
     matrix,
