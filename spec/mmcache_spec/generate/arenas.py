@@ -136,6 +136,7 @@ QUEUES = (
     Queue(((5, (("A", 1, 1), ("B", 2, 1), ("A", 3, 1))),), {"A": 1, "B": 1}, 2, 5, 1, 1),
     Queue(((5, ()), (2, (("A", 0, 2),))), {"A": 1}, 1, 3, 1, 3),
     Queue(((3, (("A", 2, 1),)), (3, (("B", 1, 1),))), {"A": 2, "B": 1}, 2, 3, 2, 2),
+    Queue(((7, (("A", 0, 5), ("B", 6, 1))),), {"A": 1, "B": 1}, 1, 3, 2, 0),
 )
 """In each of them several caps meet: room for one of two, a drafter that reads into the next item,
 an item that the budget or a boundary cuts, an end within the lookahead."""
@@ -227,7 +228,7 @@ DEFAULT = (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE)
 MOST_STATES = 6_000
 """How many states a search looks at; where there are more, it says that it saw a part."""
 
-MOST_DRAWN = 60
+MOST_DRAWN = 16
 """Queues that are drawn, for the designs that no other queue condemns, and that are not proved."""
 
 MOST_WORLDS = 6
