@@ -1,4 +1,4 @@
-"""Whole engines behind the adapter protocol: the right one passes, and wrong decisions are named."""
+"""Engines behind the adapter protocol: the right one passes, and wrong decisions are named."""
 
 from __future__ import annotations
 

@@ -182,6 +182,7 @@ class Opaque:
 _SCALARS = frozenset({int, bool, str, float, bytes, type(None)})
 _MAPS = (dict, OrderedDict, defaultdict, Counter)
 _CONTAINERS = (*_MAPS, list, set, deque)
+_LOCKS: tuple[type, ...] = (type(threading.Lock()), type(threading.RLock()))
 _CONSTANTS = (
     str,
     bytes,
@@ -192,8 +193,7 @@ _CONSTANTS = (
     BuiltinFunctionType,
     ModuleType,
     logging.Logger,
-    type(threading.Lock()),
-    type(threading.RLock()),
+    *_LOCKS,
 )
 """What a copy may keep: it never changes, or, as a lock between two calls, not so that it matters.
 A class of ours is one if it has `never_changes`."""
@@ -437,6 +437,8 @@ def _frozen(value: Any, met: dict[int, int]) -> Hashable:
         return value  # type: ignore[no-any-return]
     if _is_tuple(kind):
         return kind, *[_frozen(x, met) for x in value]
+    if kind in _LOCKS:
+        return kind  # type: ignore[no-any-return]
     if _is_scalar(kind) or kind is FunctionType:
         return value  # type: ignore[no-any-return]
     following = len(met)

@@ -417,7 +417,7 @@ def test_a_difference_behind_the_order_of_a_list_is_found() -> None:
     assert search(f"{PlainManager.__module__}:{PlainManager.__name__}", scope).exit_code == 0
     found = search(f"{__name__}:OldestByList", scope)
     assert found.disagreement is not None
-    assert found.disagreement.clauses == ("L6",)
+    assert "L6" in found.disagreement.clauses
 
 
 def test_the_decisions_are_in_the_json() -> None:
