@@ -408,6 +408,7 @@ class OldestByList(PlainManager):
         self.idle = sorted(as_shown, key=self.order.index)
         allowed = super().can_allocate(*arguments)
         self.idle = [h for h in as_shown if h in self.idle]
+        self.order = [h for h in self.order if h in self.sizes]
         return allowed
 
 
