@@ -40,8 +40,12 @@ __all__ = ["Exhausted", "SearchProgress", "ShortestDifference", "exhaust"]
 _AT_ONCE = 500
 """Pairs between two reports of progress."""
 
-_ORDERS = 2
-"""States that differ only in an order, or in what does not show, and that are gone on from."""
+_TWINS = 2
+"""States that differ only in an order, and that are gone on from."""
+_LOOKS = 12
+"""So often a pair that was met again is looked at for another order."""
+_UNSEEN_TWINS = 2
+"""The same of states that show the same, where no more is known of them."""
 
 
 class ShortestDifference(msgspec.Struct, frozen=True):
@@ -189,6 +193,17 @@ def _states(specified: SpecifiedManager) -> set[Packed]:
     return seen
 
 
+@dataclass(slots=True)
+class _Met:
+    """What is known of a pair beyond itself."""
+
+    orders: frozenset[Hashable]
+    """Those in the states of it that were gone on from."""
+    twins: int = 1
+    """How many these are."""
+    looks: int = 0
+
+
 @dataclass(frozen=True)
 class _Pair:
     """A pair that waits for its calls to be made."""
@@ -224,8 +239,7 @@ class _Search:
         self.side = side_of(target, scope.manager, world, calls, opaque=opaque)
         self._max_states, self._on_progress = max_states, on_progress
         self._sieve = Sieve(known)
-        self.seen: dict[tuple[Packed, Hashable], tuple[Hashable, ...]] = {}
-        """For each pair, the orders of it that were met."""
+        self.seen: dict[tuple[Packed, Hashable], _Met] = {}
         self.transitions = self.depth = self.known = 0
         self.bounded = False
         self.disagreement: ShortestDifference | None = None
@@ -288,13 +302,22 @@ class _Search:
 
     def _arrived(self, after: Packed, came: Arrival, pair: _Pair, call_index: int) -> None:
         """The pair that a call led to, if it is a new one, or an old one in a new order."""
-        orders = self.seen.get((after, came.fingerprint))
-        if orders is None:
+        known = self.seen.get((after, came.fingerprint))
+        if known is None:
             self._new(after, came, pair.number, call_index)
-        elif len(orders) < _ORDERS:
-            order = came.order() if not self.side.opaque else call_index
-            if order not in orders:
-                self._new(after, came, pair.number, call_index, (*orders, order))
+            return
+        known.looks += 1
+        most = _UNSEEN_TWINS if self.side.opaque else _TWINS
+        if known.twins < most and known.looks <= _LOOKS:
+            new = self._orders(came, call_index)
+            if not new <= known.orders:
+                known.twins += 1
+                known.orders |= new
+                self._new(after, came, pair.number, call_index)
+
+    def _orders(self, came: Arrival, call_index: int) -> frozenset[Hashable]:
+        """What may differ between states of one fingerprint; unseen, it may be the way to it."""
+        return frozenset({call_index}) if self.side.opaque else came.orders()
 
     def _new(
         self,
@@ -302,12 +325,11 @@ class _Search:
         came: Arrival,
         parent: int,
         call_index: int,
-        orders: tuple[Hashable, ...] | None = None,
     ) -> None:
-        """A pair that was not seen before; what it shows is compared."""
-        if orders is None:
-            orders = (call_index if self.side.opaque else came.order(),)
-        self.seen[state, came.fingerprint] = orders
+        """A pair that was not seen before, or in another order; what it shows is compared."""
+        key = state, came.fingerprint
+        if key not in self.seen:
+            self.seen[key] = _Met(self._orders(came, call_index))
         number = len(self._parents)
         self._parents.append((parent, call_index))
         place = self.side.keep(came)

@@ -30,8 +30,8 @@ class Arrival:
     unchanged: bool
     """The state is surely that before the call."""
     fingerprint: Hashable
-    order: Callable[[], Hashable]
-    """What may differ between states of one fingerprint; None where nothing is known of it."""
+    orders: Callable[[], frozenset[Hashable]]
+    """The orders of lists and dicts, which may differ between states of one fingerprint."""
     reached: Any
 
 
@@ -156,7 +156,7 @@ class _ClassSide:
     def _arrival(self, reached: Any, got: Any, error: str | None) -> Arrival:
         snapshots = self._snapshots
         found = snapshots.fingerprint(reached, self._observe)
-        return Arrival(got, error, False, found, lambda: snapshots.order(reached), reached)
+        return Arrival(got, error, False, found, lambda: snapshots.orders(reached), reached)
 
     def _copied(self, snapshot: Any) -> Any:
         try:
@@ -172,8 +172,8 @@ class _ClassSide:
         return self._live.around(self._snapshots.manager(snapshot)).observed()
 
 
-def _unordered() -> Hashable:
-    return None
+def _unordered() -> frozenset[Hashable]:
+    return frozenset()
 
 
 # --- a program ---------------------------------------------------------------------------------

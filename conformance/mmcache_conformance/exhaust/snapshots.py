@@ -57,8 +57,8 @@ class Snapshots(Protocol):
 
     def fingerprint(self, snapshot: Any, observe: Callable[[Any], Observed]) -> Hashable: ...
 
-    def order(self, snapshot: Any) -> Hashable:
-        """In which order what the fingerprint does not tell apart is listed; None if unknown."""
+    def orders(self, snapshot: Any) -> frozenset[Hashable]:
+        """Of each list and dict, by its place: in which order it is filled."""
 
 
 def snapshots_for(manager: object) -> Snapshots:
@@ -114,8 +114,8 @@ class Plain:
     def fingerprint(self, snapshot: dict[str, Any], observe: Callable[[Any], Observed]) -> Hashable:
         return _frozen(snapshot, {})
 
-    def order(self, snapshot: dict[str, Any]) -> Hashable:
-        return _listed(snapshot, set())
+    def orders(self, snapshot: dict[str, Any]) -> frozenset[Hashable]:
+        return _orders(snapshot)
 
 
 class Whole:
@@ -146,8 +146,8 @@ class Whole:
     def fingerprint(self, snapshot: object, observe: Callable[[Any], Observed]) -> Hashable:
         return _frozen(snapshot, {})
 
-    def order(self, snapshot: object) -> Hashable:
-        return _listed(snapshot, set())
+    def orders(self, snapshot: object) -> frozenset[Hashable]:
+        return _orders(snapshot)
 
 
 class Opaque:
@@ -173,8 +173,8 @@ class Opaque:
     def fingerprint(self, snapshot: object, observe: Callable[[Any], Observed]) -> Hashable:
         return msgspec.json.encode(observe(snapshot), order="sorted")
 
-    def order(self, snapshot: object) -> Hashable:
-        return None
+    def orders(self, snapshot: object) -> frozenset[Hashable]:
+        return frozenset()
 
 
 # --- what a state is made of -------------------------------------------------------------------
@@ -182,6 +182,7 @@ class Opaque:
 _SCALARS = frozenset({int, bool, str, float, bytes, type(None)})
 _MAPS = (dict, OrderedDict, defaultdict, Counter)
 _CONTAINERS = (*_MAPS, list, set, deque)
+_LOCKS: tuple[type, ...] = (type(threading.Lock()), type(threading.RLock()))
 _CONSTANTS = (
     str,
     bytes,
@@ -192,8 +193,7 @@ _CONSTANTS = (
     BuiltinFunctionType,
     ModuleType,
     logging.Logger,
-    type(threading.Lock()),
-    type(threading.RLock()),
+    *_LOCKS,
 )
 """What a copy may keep: it never changes, or, as a lock between two calls, not so that it matters.
 A class of ours is one if it has `never_changes`."""
@@ -437,6 +437,8 @@ def _frozen(value: Any, met: dict[int, int]) -> Hashable:
         return value  # type: ignore[no-any-return]
     if _is_tuple(kind):
         return kind, *[_frozen(x, met) for x in value]
+    if kind in _LOCKS:
+        return kind  # type: ignore[no-any-return]
     if _is_scalar(kind) or kind is FunctionType:
         return value  # type: ignore[no-any-return]
     following = len(met)
@@ -465,23 +467,41 @@ def _frozen(value: Any, met: dict[int, int]) -> Hashable:
     return kind, held, parts
 
 
-def _listed(value: Any, met: set[int]) -> Hashable:
-    """The order in which dicts and lists are filled, without what was met before in a list."""
-    kind = value.__class__
-    if kind in _SCALARS:
-        return value if kind is str or kind is int else None
-    if id(value) in met or _is_scalar(kind) or kind is FunctionType:
-        return None
-    if _is_tuple(kind):
-        return tuple([_listed(x, met) for x in value])
-    met.add(id(value))
-    base = kind if kind in _CONTAINERS else _base_of(kind)
-    held: tuple[Hashable, ...] = ()
-    if base in _MAPS:
-        keys, values = _entries(base, value)
-        held = tuple([(k, _listed(x, met)) for k, x in zip(keys, values, strict=True)])
-    elif base is list or base is deque:
-        held = tuple(dict.fromkeys([_listed(x, met) for x in base.__iter__(value)]))
-    if kind in _CONTAINERS:
-        return held
-    return held, tuple([_listed(x, met) for x in _parts(value).values()])
+def _orders(state: Any) -> frozenset[Hashable]:
+    """The order of each dict, and of each list without what is in it again, by the place."""
+    found: list[Hashable] = []
+    met: set[int] = set()
+
+    def look(value: Any, place: tuple[Hashable, ...]) -> None:
+        kind = value.__class__
+        if kind in _SCALARS or id(value) in met or _is_scalar(kind) or kind is FunctionType:
+            return
+        if _is_tuple(kind):
+            for k, x in enumerate(value):
+                look(x, (*place, k))
+            return
+        met.add(id(value))
+        base = kind if kind in _CONTAINERS else _base_of(kind)
+        if base in _MAPS:
+            keys, values = _entries(base, value)
+            if len(keys) > 1 and base is not OrderedDict:
+                found.append((place, tuple(keys)))
+            for key, x in zip(keys, values, strict=True):
+                look(x, (*place, key))
+        elif base is list or base is deque:
+            items = list(base.__iter__(value))
+            if len(items) > 1 and base is list:
+                texts = dict.fromkeys(x if x.__class__ in _SCALARS else repr(x) for x in items)
+                found.append((place, tuple(texts)))
+            for k, x in enumerate(items):
+                look(x, (*place, k))
+        if kind not in _CONTAINERS:
+            for name, x in _parts(value).items():
+                look(x, (*place, name))
+
+    if state.__class__ is dict:  # of the attributes themselves the order means nothing
+        for name, value in state.items():
+            look(value, (name,))
+    else:
+        look(state, ())
+    return frozenset(found)

@@ -233,7 +233,7 @@ is skipped."""
 
 
 class Errored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The other reply to `run` and `workload`: the adapter is at a loss. No verdict on its engine."""
+    """The other reply to a request: the adapter itself is at a loss. No verdict on its engine."""
 
     seq: SequenceNumber
     errored: str

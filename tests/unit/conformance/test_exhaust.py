@@ -408,6 +408,7 @@ class OldestByList(PlainManager):
         self.idle = sorted(as_shown, key=self.order.index)
         allowed = super().can_allocate(*arguments)
         self.idle = [h for h in as_shown if h in self.idle]
+        self.order = [h for h in self.order if h in self.sizes]
         return allowed
 
 
@@ -417,7 +418,7 @@ def test_a_difference_behind_the_order_of_a_list_is_found() -> None:
     assert search(f"{PlainManager.__module__}:{PlainManager.__name__}", scope).exit_code == 0
     found = search(f"{__name__}:OldestByList", scope)
     assert found.disagreement is not None
-    assert found.disagreement.clauses == ("L6",)
+    assert "L6" in found.disagreement.clauses
 
 
 def test_the_decisions_are_in_the_json() -> None:

@@ -20,7 +20,7 @@
 //         std::vector<std::string> freeable() const;                    // oldest first
 //         std::set<std::size_t> get_cached_input_ids(const mmcache::Request&) const;
 //         // A text that is the same for two managers only if they will behave alike, for `exhaust`:
-//         std::string state() const;
+//         std::string snapshot_state() const;
 //     };
 //
 //     int main() { return mmcache::serve<Manager>({"my engine", "1.2.0", "https://..."}); }
@@ -367,7 +367,7 @@ MMCACHE_DETECT(num_freeable_slots, num_freeable_slots());
 MMCACHE_DETECT(cached, cached());
 MMCACHE_DETECT(freeable, freeable());
 MMCACHE_DETECT(get_cached_input_ids, get_cached_input_ids(std::declval<const Request&>()));
-MMCACHE_DETECT(state, state());
+MMCACHE_DETECT(snapshot_state, snapshot_state());
 #undef MMCACHE_DETECT
 
 // Whether a class has a member of this name, whatever it is: beside a second one of the name, the
@@ -395,7 +395,7 @@ MMCACHE_NAMED(num_freeable_slots);
 MMCACHE_NAMED(cached);
 MMCACHE_NAMED(freeable);
 MMCACHE_NAMED(get_cached_input_ids);
-MMCACHE_NAMED(state);
+MMCACHE_NAMED(snapshot_state);
 #undef MMCACHE_NAMED
 
 // A call that is there and cannot be made would be a capability lost in silence.
@@ -419,7 +419,7 @@ constexpr void check_members() {
         MMCACHE_FITS(cached, ());
         MMCACHE_FITS(freeable, ());
         MMCACHE_FITS(get_cached_input_ids, (const mmcache::Request&));
-        MMCACHE_FITS(state, ());
+        MMCACHE_FITS(snapshot_state, ());
 #undef MMCACHE_FITS
     }
 }
@@ -491,8 +491,8 @@ public:
             return nullptr;
     }
     std::optional<std::string> state() const override {
-        if constexpr (has_state<M>::value)
-            return manager_.state();
+        if constexpr (has_snapshot_state<M>::value)
+            return manager_.snapshot_state();
         else
             return std::nullopt;
     }
@@ -741,20 +741,15 @@ bool reply(std::string& out, const std::string& line, const About& about, Snapsh
     return true;
 }
 
-}  // namespace detail
-
-// Answer requests until `stop` or the end of the input. The exit code of `main`.
-template <class EncoderCache, class EncoderDecoder = None>
-int serve(const About& about) {
-    detail::check_members<EncoderCache>();
-    detail::check_members<EncoderDecoder>();
+// One line in, one line out, until `reply` says that it is over.
+template <class Reply>
+int serve_lines(Reply reply) {
     std::ios::sync_with_stdio(false);
     std::string line, out;
-    detail::Snapshots kept;
     while (std::getline(std::cin, line)) {
         out.clear();
         try {
-            if (!detail::reply<EncoderCache, EncoderDecoder>(out, line, about, kept)) break;
+            if (!reply(out, line)) break;
         } catch (const std::exception& error) {
             std::cerr << "not a request of the adapter protocol: " << error.what() << std::endl;
             return 1;
@@ -764,6 +759,19 @@ int serve(const About& about) {
         std::cout.flush();
     }
     return 0;
+}
+
+}  // namespace detail
+
+// Answer requests until `stop` or the end of the input. The exit code of `main`.
+template <class EncoderCache, class EncoderDecoder = None>
+int serve(const About& about) {
+    detail::check_members<EncoderCache>();
+    detail::check_members<EncoderDecoder>();
+    detail::Snapshots kept;
+    return detail::serve_lines([&](std::string& out, const std::string& line) {
+        return detail::reply<EncoderCache, EncoderDecoder>(out, line, about, kept);
+    });
 }
 
 }  // namespace mmcache
