@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import pytest
@@ -106,6 +107,12 @@ def test_each_guard_that_fails_is_named_and_nothing_happens() -> None:
     assert again.refused_by == ("empty", "some")
     assert again.result is None
     assert again.after is again.before
+
+
+@pytest.mark.parametrize("record", [WORLD, LOW_2, *steps(LOW_2)], ids=["world", "call", "step"])
+def test_what_was_done_cannot_be_changed_afterwards(record: Any) -> None:
+    with pytest.raises(FrozenInstanceError):
+        setattr(record, fields(record)[0].name, None)
 
 
 S2 = {"taken": frozenset({("low",)}), "level": 2, "notes": {"high": 0, "low": 2}}
