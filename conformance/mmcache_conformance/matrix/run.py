@@ -56,7 +56,7 @@ def run_matrix(
 
 def _report_on(name: str, vectors: Sequence[Vector]) -> TargetReport:
     try:
-        return explained(run_target(open_manager(name), vectors), vectors)
+        return explained(run_target(open_manager(name), vectors, stretch=True), vectors)
     except TargetNameError as error:
         reason = str(error)
     except Exception as error:  # one row that breaks down must not cost the others
