@@ -23,14 +23,18 @@ def open_target(
     timeout: float | None = None,
     trace: Callable[[str, bytes], None] | None = None,
     configuration: str | None = None,
+    in_process: bool = False,
+    refresh: bool = False,
 ) -> Target:
     """The target, not yet started.
 
     Args:
         name: As on the command line.
-        timeout: What a command has for one vector, in seconds.
+        timeout: What a command, or the process of a class, has for one vector, in seconds.
         trace: Gets every line that goes to a command (`>`) or comes from it (`<`).
         configuration: `module:NAME` of the `vllm_config` of a Python class.
+        in_process: Run a foreign Python class in this process, and not in one of its own.
+        refresh: Read a release of vLLM anew, and not from the cache.
 
     Raises:
         TargetNameError: The text names nothing.
@@ -38,7 +42,14 @@ def open_target(
     if is_engine_name(name):
         return open_engine(name)
     try:
-        return open_manager(name, timeout=timeout, trace=trace, configuration=configuration)
+        return open_manager(
+            name,
+            timeout=timeout,
+            trace=trace,
+            configuration=configuration,
+            in_process=in_process,
+            refresh=refresh,
+        )
     except UnknownTargetError as error:
         raise UnknownTargetError(f"{error}; or an engine: {ENGINE_FORMS}") from None
 

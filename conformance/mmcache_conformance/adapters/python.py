@@ -2,8 +2,8 @@
 
     python -m mmcache_conformance.adapters.python module:Class[,module:Class]
 
-The harness can drive a class directly; this is for a class that lives in another environment, may
-crash its process, or shall be killed when it hangs.
+The harness gives a class a process of its own anyway; this is for a class that lives in another
+environment: run it with the Python of that.
 """
 
 from __future__ import annotations
@@ -22,8 +22,18 @@ from ..targets.wire import BESIDE_FEATURE, About, Errored, Message, Ran, Run, St
 __all__ = ["main", "serve"]
 
 
-def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer requests until `stop` or the end of the input. Raises `TargetError`."""
+def serve(
+    target: ManagerTarget,
+    requests: BinaryIO,
+    replies: BinaryIO,
+    *,
+    interrupts_are_its_own: bool = False,
+) -> None:
+    """Answer requests until `stop` or the end of the input. Raises `TargetError`.
+
+    A KeyboardInterrupt ends it, but where no user can have pressed Ctrl-C: there it is a failure
+    of the class as any other.
+    """
     decode = msgspec.json.Decoder(Message, strict=True).decode
     encode = msgspec.json.Encoder().encode
     for line in requests:
@@ -31,7 +41,11 @@ def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
         if isinstance(request, Run):
             try:
                 reply = encode(_ran(target, request))
-            except Exception as error:
+            except KeyboardInterrupt as error:
+                if not interrupts_are_its_own:
+                    raise
+                reply = encode(Errored(request.seq, describe_exception(error)))
+            except BaseException as error:
                 reply = encode(Errored(request.seq, describe_exception(error)))
         elif isinstance(request, Start):
             reply = encode(_introduction(target))
@@ -68,7 +82,7 @@ def main(arguments: list[str]) -> int:
     with os.fdopen(os.dup(1), "wb") as replies:
         os.dup2(2, 1)
         try:
-            serve(open_manager(arguments[0]), sys.stdin.buffer, replies)
+            serve(open_manager(arguments[0], in_process=True), sys.stdin.buffer, replies)
         except (TargetError, TargetNameError) as error:
             sys.stderr.write(f"{error}\n")
             return 3

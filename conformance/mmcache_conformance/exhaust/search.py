@@ -62,7 +62,7 @@ class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
     spec_states: int
     """The states of the spec that occur in pairs."""
     spec_states_expected: int
-    """The states that the spec reaches by itself."""
+    """The states that the spec reaches by itself; if the search was given up, as many at least."""
     transitions: int
     depth: int
     seconds: float
@@ -116,7 +116,7 @@ def exhaust(
         except NotPlain:  # a later state is of another make than the first
             search = _Search(target, scope, max_states, on_progress, opaque=True)
             search.run()
-        expected = len(_states(search.specified))
+        expected = len(_states(search.specified, max_states))
     return Exhausted(
         target=target,
         implementation=search.implementation,
@@ -148,11 +148,11 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _states(specified: SpecifiedManager) -> set[Packed]:
-    """The states that the spec reaches by itself."""
+def _states(specified: SpecifiedManager, most: int) -> set[Packed]:
+    """The states that the spec reaches by itself; of more than `most`, some more than these."""
     seen = {specified.initial()}
     waiting = list(seen)
-    while waiting:
+    while waiting and len(seen) <= most:
         for _, _, after in specified.successors(waiting.pop()):
             if after not in seen:
                 seen.add(after)
@@ -181,7 +181,7 @@ class _Search:
         *,
         opaque: bool = False,
     ) -> None:
-        target = open_manager(name)
+        target = open_manager(name, in_process=True)
         if not isinstance(target, PythonTarget):
             raise TargetError("only a Python class can be exhausted: its states are copied")
         self.implementation = target.start()
@@ -194,7 +194,9 @@ class _Search:
         self.specified = SpecifiedManager(scope, frozenset(offered))
         try:
             self._live = target.open(scope.manager, self.specified.parameters)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise TargetError(describe_exception(error)) from None
         manager = self._live.manager
         self.snapshots: Snapshots = Opaque() if opaque else snapshots_for(manager)
@@ -241,12 +243,15 @@ class _Search:
                 scratch = snapshots.copy(pristine)
             try:
                 got = calls[call_index](snapshots.manager(scratch))
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a SystemExit is a call that failed, too
                 wrong = Difference("error", None, describe_exception(error))
                 return self._differs(pair.number, call_index, (wrong,))
             if expected is not None and got is not expected:
                 plain = plain_answer(got)
-                if not isinstance(plain, tuple) or expected != set(plain):
+                same = expected == set(plain) if isinstance(plain, tuple) else plain is expected
+                if not same:
                     shown = tuple(sorted(expected)) if isinstance(expected, frozenset) else expected
                     wrong = Difference("returns", shown, plain)
                     return self._differs(pair.number, call_index, (wrong,))
@@ -277,7 +282,9 @@ class _Search:
         try:
             shown = self._observe(self.snapshots.copy(snapshot))
             differences = observed_differences(expected, shown)
-        except Exception as error:
+        except (KeyboardInterrupt, NotPlain):
+            raise
+        except BaseException as error:
             differences = (Difference("error", None, describe_exception(error)),)
         if differences:
             self._differs(parent, call_index, differences)
