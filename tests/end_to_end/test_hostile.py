@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from mmcache_conformance.cli import cli
 from mmcache_conformance.exits import ExitCode
+from mmcache_conformance.targets.vllm.index import IndexSettings
 from tests.known_bad.hostile import HOSTILE, IN_PROCESS
 from tests.support.hostile import (
     COMMANDS,
@@ -37,11 +38,20 @@ IN_A_CHILD = [c for c in TARGETED if takes(c, "--in-process")]
 
 def _few(command: tuple[str, str], vectors: Path, *more: str) -> list[str]:
     """The options that make the command quick."""
-    few = [("--count", ["20"]), ("--releases", ["0.0.1"]), ("--timeout", ["0.5"])]
+    few = [("--count", ["300"]), ("--releases", ["0.0.1"]), ("--timeout", ["0.5"])]
     few.append(("--vectors", [str(vectors)]))
     return [word for o, v in few if takes(command, o) for word in (o, *v)] + list(more)
 
 
+@pytest.fixture
+def _no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release that there is not is not looked for."""
+    monkeypatch.setattr(
+        "mmcache_conformance.targets.vllm.wheel.pip_settings", lambda: IndexSettings(())
+    )
+
+
+@pytest.mark.usefixtures("_no_index")
 class TestTargets:
     @pytest.mark.parametrize("command", IN_A_CHILD, ids="-".join)
     @pytest.mark.parametrize("name", HOSTILE)
@@ -50,10 +60,8 @@ class TestTargets:
         command: tuple[str, str],
         name: str,
         vector_directory: Path,
-        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """In this very process: if any of it came through, the tests would end here."""
-        monkeypatch.setattr("mmcache_conformance.matrix.choose.DEFAULT", "0.0.1")
         words = [*target_words(command, f"{HERE}:{name}"), *_few(command, vector_directory)]
         done = CliRunner().invoke(cli, words)
         assert done.exception is None or isinstance(done.exception, SystemExit)

@@ -20,6 +20,7 @@ from .options import (
     make_console,
     make_folder,
     refresh_option,
+    timeout_option,
     usage_errors,
     vectors_option,
     write_file,
@@ -44,6 +45,7 @@ __all__ = ["matrix"]
     type=click.Path(file_okay=False, path_type=Path),
     help="Write matrix.json, matrix.html and matrix.md to this directory.",
 )
+@timeout_option
 @in_process_option
 @refresh_option
 @json_option
@@ -54,6 +56,7 @@ def matrix(
     releases: str | None,
     also: tuple[str, ...],
     out: Path | None,
+    timeout: float | None,
     in_process: bool,
     refresh: bool,
     as_json: bool,
@@ -85,7 +88,9 @@ def matrix(
     if out is not None:
         make_folder(out, "--out")
     with _progress(len(names)) as on_report, foreign_code():
-        rows = run_matrix(names, vectors, on_report, in_process=in_process, refresh=refresh)
+        rows = run_matrix(
+            names, vectors, on_report, timeout=timeout, in_process=in_process, refresh=refresh
+        )
     found = matrix_of(rows, vectors, datetime.now(UTC).date().isoformat())
 
     def printed() -> None:

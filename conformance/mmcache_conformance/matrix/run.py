@@ -40,26 +40,31 @@ def run_matrix(
     vectors: Sequence[Vector],
     on_report: Callable[[TargetReport], None] = lambda report: None,
     *,
+    timeout: float | None = None,
     in_process: bool = False,
     refresh: bool = False,
 ) -> tuple[TargetReport, ...]:
     """One report a target, in order; what cannot be run has a report that says why.
 
-    A target that is named twice is run once; with `in_process`, a class in this process,
-    and with `refresh`, a release that is read anew.
+    A target that is named twice is run once. `timeout`, `in_process` and `refresh` are as for
+    `open_manager`.
     """
     found: dict[str, TargetReport] = {}
     for name in dict.fromkeys(names):
-        found[name] = _report_on(name, vectors, in_process, refresh)
+        found[name] = _report_on(name, vectors, timeout, in_process, refresh)
         on_report(found[name])
     return tuple(found[name] for name in names)
 
 
 def _report_on(
-    name: str, vectors: Sequence[Vector], in_process: bool, refresh: bool
+    name: str,
+    vectors: Sequence[Vector],
+    timeout: float | None,
+    in_process: bool,
+    refresh: bool,
 ) -> TargetReport:
     try:
-        target = open_manager(name, in_process=in_process, refresh=refresh)
+        target = open_manager(name, timeout=timeout, in_process=in_process, refresh=refresh)
         return explained(run_target(target, vectors), vectors)
     except TargetNameError as error:
         reason = str(error)

@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import msgspec
@@ -99,10 +100,10 @@ class TestRunning:
     def test_a_row_that_breaks_the_harness_costs_no_other(
         self, vectors: tuple[Vector, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def broken(name: str, *, in_process: bool, refresh: bool) -> ManagerTarget:
+        def broken(name: str, **options: Any) -> ManagerTarget:
             if name == WRONG:
                 raise OSError("disk")
-            return open_manager(name, in_process=in_process, refresh=refresh)
+            return open_manager(name, **options)
 
         monkeypatch.setattr("mmcache_conformance.matrix.run.open_manager", broken)
         one, other = run_matrix([WRONG, "reference"], vectors)
