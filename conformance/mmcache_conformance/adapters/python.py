@@ -2,6 +2,8 @@
 
     python -m mmcache_conformance.adapters.python module:Class[,module:Class]
 
+An engine (`reference-pass`, `vllm-scheduler`) is served in the same way.
+
 The harness gives a class a process of its own anyway; this is for a class that lives in another
 environment: run it with the Python of that.
 """
@@ -14,10 +16,27 @@ from typing import BinaryIO
 
 import msgspec
 
+from ..engines.open import is_engine_name, open_engine
 from ..errors import TargetError, TargetNameError, describe_exception
+from ..implementation import Kind
 from ..targets.open import open_manager
 from ..targets.protocol import MANAGERS, ManagerTarget, TogetherTarget
-from ..targets.wire import BESIDE_FEATURE, About, Errored, Message, Ran, Run, Start, Started, Stop
+from ..targets.python import PythonTarget
+from ..targets.wire import (
+    BESIDE_FEATURE,
+    SNAPSHOTS_FEATURE,
+    About,
+    Errored,
+    Message,
+    Ran,
+    Run,
+    Start,
+    Started,
+    Stop,
+    Workload,
+)
+from .engine import serve_engine
+from .kept import KeptManagers
 
 __all__ = ["main", "serve"]
 
@@ -36,11 +55,12 @@ def serve(
     """
     decode = msgspec.json.Decoder(Message, strict=True).decode
     encode = msgspec.json.Encoder().encode
+    kept = KeptManagers(target) if isinstance(target, PythonTarget) else None
     for line in requests:
         request = decode(line)
         if isinstance(request, Run):
             try:
-                reply = encode(_ran(target, request))
+                reply = encode(_ran(target, kept, request))
             except KeyboardInterrupt as error:
                 if not interrupts_are_its_own:
                     raise
@@ -49,6 +69,8 @@ def serve(
                 reply = encode(Errored(request.seq, describe_exception(error)))
         elif isinstance(request, Start):
             reply = encode(_introduction(target))
+        elif isinstance(request, Workload):
+            reply = encode(Errored(request.seq, "it serves no engine"))
         else:
             assert isinstance(request, Stop)
             return
@@ -56,7 +78,11 @@ def serve(
         replies.flush()
 
 
-def _ran(target: ManagerTarget, request: Run) -> Ran:
+def _ran(target: ManagerTarget, kept: KeptManagers | None, request: Run) -> Ran:
+    if request.restore is not None or request.snapshot is not None or request.drop:
+        if kept is None:
+            raise TargetError("no snapshots are kept here, and one was asked for")
+        return kept.ran(request)
     if not request.beside:
         return Ran(request.seq, target.run(request.case))
     if not isinstance(target, TogetherTarget):
@@ -68,9 +94,13 @@ def _ran(target: ManagerTarget, request: Run) -> Ran:
 def _introduction(target: ManagerTarget) -> Started:
     found = target.start()
     about = About(found.name, found.language, found.version, found.source)
-    offered = {m: found.capabilities[m] for m in MANAGERS if m in found.capabilities}
+    offered: dict[Kind, tuple[str, ...]] = {
+        m: found.capabilities[m] for m in MANAGERS if m in found.capabilities
+    }
     together = isinstance(target, TogetherTarget) and target.runs_together
-    return Started(1, about, offered, (BESIDE_FEATURE,) if together else ())
+    features = [BESIDE_FEATURE] if together else []
+    features += [SNAPSHOTS_FEATURE] if isinstance(target, PythonTarget) else []
+    return Started(1, about, offered, tuple(features))
 
 
 def main(arguments: list[str]) -> int:
@@ -82,7 +112,10 @@ def main(arguments: list[str]) -> int:
     with os.fdopen(os.dup(1), "wb") as replies:
         os.dup2(2, 1)
         try:
-            serve(open_manager(arguments[0], in_process=True), sys.stdin.buffer, replies)
+            if is_engine_name(arguments[0]):
+                serve_engine(open_engine(arguments[0]), sys.stdin.buffer, replies)
+            else:
+                serve(open_manager(arguments[0], in_process=True), sys.stdin.buffer, replies)
         except (TargetError, TargetNameError) as error:
             sys.stderr.write(f"{error}\n")
             return 3

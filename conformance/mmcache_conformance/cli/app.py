@@ -17,6 +17,7 @@ from .differ import differ
 from .exhaust import exhaust
 from .expected import expected
 from .guard import executes_foreign_code, guarded
+from .live import live
 from .matrix import matrix
 from .run import run
 from .schema import schema
@@ -53,6 +54,7 @@ for _command in (
     list_vectors,
     show,
     workloads,
+    live,
     smoke,
     adapter,
     matrix,

@@ -25,9 +25,9 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..differ.known import Known
     from ..differ.report import DifferReport, Finding
     from ..implementation import Implementation
+    from ..oracle.known import Known
 
 __all__ = ["differ"]
 
@@ -160,7 +160,7 @@ def _known(
     directory: Path | None,
 ) -> tuple[Implementation, Known]:
     """Who is tested, and what it is known to do otherwise."""
-    from ..differ.known import known_of, nothing_known
+    from ..oracle.known import known_of, nothing_known
     from ..suites.load import load_suite
     from ..targets.open import open_manager
     from ..verdicts.expected import load_expected

@@ -106,6 +106,7 @@ def run(
                             after colons: v1 or v2 (which runner's worker),
                             withdraw, payload, skip (the repairs), mmcache
                             or two-phase (a ledger of the reference in it)
+      cmd:COMMAND           a program whose adapter declares itself an engine
 
     \b
     The exit code is 0 if everything passed, 1 if something failed, 2 if the

@@ -44,6 +44,7 @@ def workloads(
                             after colons: v1 or v2 (which runner's worker),
                             withdraw, payload, skip (the repairs), mmcache
                             or two-phase (a ledger of the reference in it)
+      cmd:COMMAND           a program whose adapter declares itself an engine
 
     \b
     The exit code is 0 if no clause breaks and no schedule differs, 1 if one
@@ -52,18 +53,20 @@ def workloads(
     """
     from mmcache_spec.campaign import ClusterError, workers
 
-    from ..engines.open import open_engine
+    from ..engine_command import open_any_engine
     from ..engines.random import random_campaign
-    from ..errors import TargetError
+    from ..errors import AdapterError, TargetError
 
     with usage_errors():
         for name in (target, like):
             if name is not None:
-                open_engine(name)
+                open_any_engine(name)
     try:
         with workers(cluster, jobs=jobs) as executor:
-            found = random_campaign(target, passes, executor, first=seed, like=like)
-    except TargetError as error:
+            found = random_campaign(
+                target, passes, executor, first=seed, like=like, opener=open_any_engine
+            )
+    except (TargetError, AdapterError) as error:
         click.echo(f"could not be started: {error}", err=True)
         context.exit(ExitCode.COULD_NOT)
     except ClusterError as error:

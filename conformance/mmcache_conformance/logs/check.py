@@ -22,7 +22,7 @@ from mmcache_vectors.manager import Call, Manager
 
 from ..oracle.blame import broken_clauses
 from ..oracle.systems import specified
-from .decisions import decisions_in
+from .decisions import decisions_in, decisions_of_pass
 from .explain import Illegal, Wrong, duty_broken, explain, hashes_of, names
 from .follow import REFERENCES, Follower, OutOfWorld, Refusal, RightAnswer, call_of
 from .format import (
@@ -129,7 +129,10 @@ def check_log(
                 _confirm(look_back(), source, event, references)
             illegal = explain(wrong, number, event, manager.follower, look_back, source)
             if look_back is not None and wrong.clauses:
-                named = decisions_in(look_back(), source, event)
+                if isinstance(event, PassEnded):
+                    named = decisions_of_pass(look_back(), source, event, wrong.unmade)
+                else:
+                    named = decisions_in(look_back(), source, event)
                 illegal = msgspec.structs.replace(illegal, decisions=named)
             break
         if audit:

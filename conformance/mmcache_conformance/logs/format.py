@@ -139,12 +139,14 @@ class WasReset(_Event, frozen=True, tag="reset"):
 class PassEnded(_Event, frozen=True, tag="pass"):
     """Optional: a scheduling pass is complete, and its order is on the way to the worker.
 
-    What the order says, as far as it is known: the hashes to drop, to encode, and to load.
+    What the order says, as far as it is known: the hashes to drop, to encode, and to load; and of
+    those to encode, the ones whose raw item the worker was never sent.
     """
 
     drop: tuple[str, ...] | None = None
     encode: tuple[str, ...] | None = None
     load: tuple[str, ...] | None = None
+    without_payload: tuple[str, ...] | None = None
 
 
 class WorkerStepped(_Event, frozen=True, tag="worker_step"):

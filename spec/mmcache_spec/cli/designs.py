@@ -136,7 +136,8 @@ def _print(report: Report) -> None:
     for row in report.rows:
         for judged in row.judged:
             if judged.fate == "equivalent, searched":
-                out.print(f"= {judged.system}: {judged.name}: {judged.reason}")
+                reason = judged.accepted or judged.reason
+                out.print(f"= {judged.system}: {judged.name}: {reason}")
     for judged in report.alive:
         out.print(f"✗ {judged.system}: {judged.name}: {judged.reason}")
         out.print(f"    after {', '.join(judged.calls) or 'no call'}")

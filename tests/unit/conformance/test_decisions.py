@@ -61,11 +61,18 @@ class Taking:
 EVERYTHING = ("num_free_slots", "num_freeable_slots", "cached", "freeable", "held")
 
 
+SUITES = ["every third", pytest.param("all", marks=pytest.mark.slow)]
+"""A third of the vectors tells the decisions apart just as well."""
+
+
 @cache
-def report_on(names: tuple[str, ...], shows: tuple[str, ...] = EVERYTHING) -> TargetReport:
+def report_on(
+    names: tuple[str, ...], shows: tuple[str, ...] = EVERYTHING, suite: str = "all"
+) -> TargetReport:
     ed = DECISIONS[names[0]].system == "encoder_decoder"
     target = Taking(names, ("num_free_slots",) if ed and shows else shows)
-    return explained(run_target(target, VECTORS), VECTORS)
+    vectors = VECTORS if suite == "all" else VECTORS[::3]
+    return explained(run_target(target, vectors), vectors)
 
 
 def duty_broken(verdict: Verdict) -> bool:
@@ -74,9 +81,10 @@ def duty_broken(verdict: Verdict) -> bool:
     return [d.what for d in verdict.failure.differences] == ["error"]
 
 
+@pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize("name", DECISIONS)
-def test_who_takes_a_decision_is_told_so(name: str) -> None:
-    report = report_on((name,))
+def test_who_takes_a_decision_is_told_so(name: str, suite: str) -> None:
+    report = report_on((name,), suite=suite)
     (decision,) = report.decisions
     assert (decision.name, decision.contradicted_by) == (name, ())
     assert report.unexplained == ()
@@ -89,9 +97,10 @@ def test_who_takes_a_decision_is_told_so(name: str) -> None:
     assert first in decision.vectors
 
 
+@pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize("name", DECISIONS)
-def test_who_shows_nothing_is_told_too_or_is_told_both_that_fit(name: str) -> None:
-    report = report_on((name,), ())
+def test_who_shows_nothing_is_told_too_or_is_told_both_that_fit(name: str, suite: str) -> None:
+    report = report_on((name,), (), suite)
     if not report.decisions:  # the answers alone do not show it; what then breaks is a duty
         assert all(v.failure is None or v.broke == () for v in report.verdicts)
         return

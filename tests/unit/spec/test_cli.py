@@ -54,7 +54,7 @@ def test_complete_shows_two_answers_where_a_clause_is_missing(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (claim,) = (p for p in encoder_decoder().properties if p.name == "notice_after_the_step")
-    gappy = replace(SPECIFIED, systems=(without(encoder_decoder(), claim),))
+    gappy = replace(SPECIFIED, made_of=(lambda: without(encoder_decoder(), claim),))
     monkeypatch.setattr("mmcache_spec.cli.complete.SPECIFIED", gappy)
     monkeypatch.setitem(VARIANTS, gappy.name, gappy)
     done = run("complete")
