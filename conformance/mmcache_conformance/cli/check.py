@@ -98,8 +98,10 @@ def _verdict(found: Checked) -> Iterator[str]:
         yield from _story(found.illegal)
         yield f"{found.source}: illegal; {events} read"
         return
-    if found.cut is not None and found.calls and found.doubt is None:
+    if found.cut is not None:
         yield f"{found.source}: cut off at line {found.cut}; nothing is illegal before it; {events}"
+        if found.doubt is not None:
+            yield f"  and {found.doubt}"
         yield from (f"  not judged: {said}" for said in found.not_judged)
         return
     if found.exit_code == ExitCode.COULD_NOT:
