@@ -17,10 +17,10 @@ __all__ = ["workloads"]
 
 @click.command()
 @click.argument("target", default="reference-pass")
-@click.option("--passes", type=click.IntRange(min=1), default=2000, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="The first workload.")
+@click.option("--passes", type=click.IntRange(1, 10**7), default=2000, show_default=True)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, help="The first workload.")
 @click.option("--like", metavar="TARGET", help="Compare the schedules with this target's.")
-@click.option("--jobs", type=click.IntRange(1), help="Workers here (default: one a core).")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Workers here (default: one a core).")
 @cluster_option
 @json_option
 @click.pass_context
@@ -43,7 +43,8 @@ def workloads(
       vllm-scheduler        the scheduler of a vLLM that can be imported;
                             after colons: v1 or v2 (which runner's worker),
                             withdraw, payload, skip (the repairs), mmcache
-                            or two-phase (a ledger of the reference in it)
+                            or two-phase (a ledger of the reference in it),
+                            scheduler=module:Class (a fork's scheduler)
       cmd:COMMAND           a program whose adapter declares itself an engine
 
     \b

@@ -35,7 +35,7 @@ from .wire import (
     Stop,
 )
 
-__all__ = ["DEFAULT_TIMEOUT", "CommandTarget", "Posted", "posted"]
+__all__ = ["DEFAULT_TIMEOUT", "START_TIMEOUT", "CommandTarget", "Posted", "posted"]
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds that an adapter has for one vector."""
@@ -99,14 +99,17 @@ class CommandTarget:
     def __init__(
         self,
         name: str,
-        command: str,
+        command: str | list[str],
         *,
         timeout: float = DEFAULT_TIMEOUT,
         trace: LineListener | None = None,
     ) -> None:
-        """Raises `TargetNameError` if the command is empty or its quotes do not match."""
+        """The command is as for a shell, or its words.
+
+        Raises `TargetNameError` if it is empty or its quotes do not match.
+        """
         try:
-            self._words = shlex.split(command)
+            self._words = command if isinstance(command, list) else shlex.split(command)
         except ValueError as error:
             raise TargetNameError(f"{name!r}: {error}") from None
         if not self._words:
@@ -294,8 +297,7 @@ class CommandTarget:
             reason = error.strerror if isinstance(error, OSError) else error
             raise TargetError(f"{self._words[0]} cannot be run: {reason}") from None
         try:
-            line = self._process.exchange(_ENCODER.encode(Start()), START_TIMEOUT)
-            started = _started(line)
+            return self._introduced(self._process)
         except AdapterError as error:
             self._drop()
             log = f"; its standard error ends:\n{self.log}" if self.log else ""
@@ -303,6 +305,10 @@ class CommandTarget:
         except BaseException:
             self._drop()
             raise
+
+    def _introduced(self, process: Process) -> Implementation:
+        """Who it is, as it says itself. Raises `AdapterError`, or `TargetError` if it says no."""
+        started = _started(process.exchange(_ENCODER.encode(Start()), START_TIMEOUT))
         about = started.implementation
         self._features = started.features
         offered: dict[Kind, tuple[str, ...]] = dict(started.capabilities.items())

@@ -41,7 +41,9 @@ FOUND, NONE_FOUND = 0, 1
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-@click.option("--bound", type=click.IntRange(1), default=13, show_default=True, help="In calls.")
+@click.option(
+    "--bound", type=click.IntRange(1, 100), default=13, show_default=True, help="In calls."
+)
 @scope_option("The largest scope to search.")
 @click.option("--clause", help="Break this clause, not the one that the variant is known for.")
 def refute_command(
