@@ -17,7 +17,6 @@ from ..campaign import workers
 from ..generate.folder import drift, write_folder
 from ..generate.manifest import manifest, statistics
 from ..generate.suite import Suite, generate
-from ..generate.walks import walks
 from .common import UNKNOWN, USAGE, apology, out
 
 __all__ = ["counterexamples_command", "vectors_package"]
@@ -31,17 +30,11 @@ __all__ = ["counterexamples_command", "vectors_package"]
     type=click.Path(path_type=Path, file_okay=False),
     help="By default, the vectors of the installed mmcache_conformance.",
 )
-@click.option(
-    "--deep", is_flag=True, help="Instead, write long seeded walks, the deep size, into --out."
-)
-def counterexamples_command(check: bool, folder: Path | None, deep: bool) -> None:
+def counterexamples_command(check: bool, folder: Path | None) -> None:
     """Regenerate the conformance vectors, byte for byte.
 
     Exit code: 0 done, or no drift; 1 drift; 2 usage; 3 unknown.
     """
-    if deep:
-        _write_walks(check, folder)
-        return
     package = vectors_package() if folder is None else None
     with apology(UNKNOWN), workers() as executor:
         suite = generate(executor)
@@ -69,16 +62,6 @@ def _differs(files: Mapping[Path, bytes]) -> Iterator[str]:
     for path, content in files.items():
         if not path.is_file() or path.read_bytes() != content:
             yield f"{path} is not as generated"
-
-
-def _write_walks(check: bool, folder: Path | None) -> None:
-    if folder is None or check:
-        raise click.UsageError("--deep needs --out, and nothing to --check: it is not packaged")
-    with apology(USAGE), workers() as executor:
-        vectors = {f"{v.id}.json": encode(v) for v in walks(executor)}
-        write_folder(folder, vectors, is_vector)
-    out.print(f"{len(vectors)} vectors in {folder}")
-    out.print(f"run them: mmcache-conformance run --vectors {folder}")
 
 
 def _statistics(suite: Suite) -> str:

@@ -84,16 +84,3 @@ def test_obligations_are_written_again_over_themselves(tmp_path: Path) -> None:
     for _ in range(2):
         assert CliRunner().invoke(cli, arguments).exit_code == 0
     assert all(p.suffix == ".smt2" for p in tmp_path.iterdir())
-
-
-def test_walks_refuse_a_foreign_folder_and_write_nothing_beside_theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mmcache_spec.generate.walks.WALKS", 1)
-    folder = tmp_path / "walks"
-    arguments = ["counterexamples", "--deep", "--out", str(folder)]
-    assert CliRunner().invoke(cli, arguments).exit_code == 0
-    assert [p.name for p in tmp_path.iterdir()] == ["walks"]
-    (folder / "package.json").write_text("{}")
-    assert CliRunner().invoke(cli, arguments).exit_code == 2
-    assert (folder / "package.json").read_text() == "{}"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from mmcache_conformance.suites.load import load_suite
 from mmcache_spec.checks.coverage import cover
 from mmcache_spec.checks.product import distinguish
-from mmcache_spec.cli.app import cli
 from mmcache_spec.generate.managers import MANAGERS
 from mmcache_spec.generate.worth import goals_of, kills, least_cover, mutants_of, reached
 from mmcache_spec.kernel.goals import Goal, pair_goals
@@ -93,18 +90,3 @@ def test_the_manifest_is_of_these_vectors() -> None:
     smoke = set(MANIFEST["sizes"]["smoke"])
     killed = {name for v in VECTORS if v.id in smoke for name in v.kills}
     assert killed == {name for v in VECTORS for name in v.kills}
-
-
-def test_walks_are_the_same_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmcache_spec.generate.walks.WALKS", 2)
-    for folder in ("one", "two"):
-        done = CliRunner().invoke(
-            cli, ["counterexamples", "--deep", "--out", str(tmp_path / folder)]
-        )
-        assert done.exit_code == 0, done.output
-    one, two = (
-        {p.name: p.read_bytes() for p in (tmp_path / f).glob("*.json")} for f in ("one", "two")
-    )
-    assert one == two
-    assert len(one) == 4
-    assert all(len(v.steps) == 40 for v in load_suite(tmp_path / "one"))
