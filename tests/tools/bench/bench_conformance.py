@@ -30,6 +30,7 @@ from mmcache_conformance.engines.reference import ReferencePass
 from mmcache_conformance.open import open_target
 from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_conformance.targets.open import open_manager
+from mmcache_conformance.targets.protocol import missing_capability
 from mmcache_conformance.verdicts.run import run_target, run_vector
 from mmcache_vectors.manager import Vector
 from tests.support.pages import blocks
@@ -42,7 +43,7 @@ def vectors_per_second(spec: str, wanted: int, rounds: int) -> tuple[list[float]
     target = open_target(spec)
     try:
         implementation = target.start()
-        suite = [v for v in load_suite() if _applies(spec, v)]
+        suite = [v for v in load_suite() if missing_capability(v, implementation) is None]
         repeated: Sequence[Vector] = (suite * (wanted // len(suite) + 1))[:wanted]
         for vector in repeated[: wanted // 10]:
             run_vector(target, implementation, vector)
@@ -57,11 +58,6 @@ def vectors_per_second(spec: str, wanted: int, rounds: int) -> tuple[list[float]
     finally:
         target.stop()
     return rates, len(repeated), round(statistics.mean(len(v.steps) for v in repeated))
-
-
-def _applies(spec: str, vector: Vector) -> bool:
-    (verdict,) = run_target(open_target(spec), (vector,)).verdicts
-    return verdict.outcome != "skip"
 
 
 def build_example(directory: Path) -> str | None:
