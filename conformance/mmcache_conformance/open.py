@@ -11,6 +11,7 @@ from .engines.protocol import EngineTarget
 from .errors import UnknownTargetError
 from .suites.load import ENGINES, MANAGERS, VectorFormat
 from .targets.command import CommandTarget
+from .targets.isolated import IsolatedTarget
 from .targets.open import open_manager
 from .targets.protocol import ManagerTarget
 
@@ -25,14 +26,18 @@ def open_target(
     timeout: float | None = None,
     trace: Callable[[str, bytes], None] | None = None,
     configuration: str | None = None,
+    in_process: bool = False,
+    refresh: bool = False,
 ) -> Target:
     """The target, not yet started (but a command, which is asked whether it is an engine).
 
     Args:
         name: As on the command line.
-        timeout: What a command has for one vector, in seconds.
+        timeout: What a command, or the process of a class, has for one vector, in seconds.
         trace: Gets every line that goes to a command (`>`) or comes from it (`<`).
         configuration: `module:NAME` of the `vllm_config` of a Python class.
+        in_process: Run a foreign Python class in this process, and not in one of its own.
+        refresh: Read a release of vLLM anew, and not from the cache.
 
     Raises:
         TargetNameError: The text names nothing.
@@ -40,8 +45,16 @@ def open_target(
     if is_engine_name(name):
         return open_engine(name)
     try:
-        found = open_manager(name, timeout=timeout, trace=trace, configuration=configuration)
-        if isinstance(found, CommandTarget) and found.declares("engine"):
+        found = open_manager(
+            name,
+            timeout=timeout,
+            trace=trace,
+            configuration=configuration,
+            in_process=in_process,
+            refresh=refresh,
+        )
+        is_class = isinstance(found, IsolatedTarget)
+        if isinstance(found, CommandTarget) and not is_class and found.declares("engine"):
             return CommandEngine(found)
         return found
     except UnknownTargetError as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mmcache_conformance.errors import TargetError, TargetNameError
+from mmcache_conformance.errors import TargetError, TargetNameError, describe_exception
 from mmcache_conformance.exits import ExitCode
 from mmcache_conformance.implementation import Implementation
 from mmcache_conformance.open import Target, format_for, open_target
@@ -82,7 +82,10 @@ def _path(config: pytest.Config, option: str) -> Path | None:
 
 def _opened(config: pytest.Config) -> Target:
     try:
-        return open_target(config.getoption("mmcache_target", "reference"))
+        return open_target(
+            config.getoption("mmcache_target", "reference"),
+            in_process=config.getoption("mmcache_in_process", False),
+        )
     except TargetNameError as error:
         pytest.exit(str(error), returncode=ExitCode.USAGE)
 
@@ -121,8 +124,11 @@ def started(pytestconfig: pytest.Config) -> Iterator[StartedTarget]:
     try:
         try:
             implementation = target.start()
-        except TargetError as error:
-            reason = f"{target.name} could not be started: {error}"
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            why = str(error) if isinstance(error, TargetError) else describe_exception(error)
+            reason = f"{target.name} could not be started: {why}"
             pytest.exit(reason, returncode=ExitCode.COULD_NOT)
         running = StartedTarget(target, implementation, expected, directory)
         yield running

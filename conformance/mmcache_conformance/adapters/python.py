@@ -4,8 +4,8 @@
 
 An engine (`reference-pass`, `vllm-scheduler`) is served in the same way.
 
-The harness can drive a class directly; this is for a class that lives in another environment, may
-crash its process, or shall be killed when it hangs.
+The harness gives a class a process of its own anyway; this is for a class that lives in another
+environment: run it with the Python of that.
 """
 
 from __future__ import annotations
@@ -41,8 +41,18 @@ from .kept import KeptManagers
 __all__ = ["main", "serve"]
 
 
-def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer requests until `stop` or the end of the input. Raises `TargetError`."""
+def serve(
+    target: ManagerTarget,
+    requests: BinaryIO,
+    replies: BinaryIO,
+    *,
+    interrupts_are_its_own: bool = False,
+) -> None:
+    """Answer requests until `stop` or the end of the input. Raises `TargetError`.
+
+    A KeyboardInterrupt ends it, but where no user can have pressed Ctrl-C: there it is a failure
+    of the class as any other.
+    """
     decode = msgspec.json.Decoder(Message, strict=True).decode
     encode = msgspec.json.Encoder().encode
     kept = KeptManagers(target) if isinstance(target, PythonTarget) else None
@@ -51,7 +61,11 @@ def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
         if isinstance(request, Run):
             try:
                 reply = encode(_ran(target, kept, request))
-            except Exception as error:
+            except KeyboardInterrupt as error:
+                if not interrupts_are_its_own:
+                    raise
+                reply = encode(Errored(request.seq, describe_exception(error)))
+            except BaseException as error:
                 reply = encode(Errored(request.seq, describe_exception(error)))
         elif isinstance(request, Start):
             reply = encode(_introduction(target))
@@ -101,7 +115,7 @@ def main(arguments: list[str]) -> int:
             if is_engine_name(arguments[0]):
                 serve_engine(open_engine(arguments[0]), sys.stdin.buffer, replies)
             else:
-                serve(open_manager(arguments[0]), sys.stdin.buffer, replies)
+                serve(open_manager(arguments[0], in_process=True), sys.stdin.buffer, replies)
         except (TargetError, TargetNameError) as error:
             sys.stderr.write(f"{error}\n")
             return 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -15,6 +14,7 @@ import click
 from ..exits import ExitCode
 from .options import (
     cluster_option,
+    foreign_code,
     json_option,
     print_document,
     timeout_option,
@@ -39,12 +39,12 @@ __all__ = ["exhaust"]
 @click.option(
     "--inputs", type=click.IntRange(1, 12), multiple=True, default=(4,), help="Of each request."
 )
-@click.option("--capacity", type=click.IntRange(0), multiple=True, default=(6,))
+@click.option("--capacity", type=click.IntRange(0, 1000), multiple=True, default=(6,))
 @click.option("--sizes", help="Of the hashes, such as 1,2,3,2 (which is the default for four).")
 @click.option("--encoder-decoder", is_flag=True, help="The manager for encoder-decoder models.")
 @click.option(
     "--max-states",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 10**9),
     default=2_000_000,
     show_default=True,
     help="Give up beyond, in each scope; one takes one or two kilobytes.",
@@ -54,7 +54,7 @@ __all__ = ["exhaust"]
     type=click.Path(dir_okay=False, path_type=Path),
     help="The failures that are expected, as for run: what they explain is passed over.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Scopes at a time (default: one a core).")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Scopes at a time (default: one a core).")
 @cluster_option
 @timeout_option
 @vectors_option
@@ -135,7 +135,7 @@ def _known(
     listed = load_expected(expected, suite)
     target = open_manager(name, timeout=timeout)
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with foreign_code():
             return known_of(target, target.start(), listed, suite)
     finally:
         target.stop()
@@ -173,7 +173,7 @@ def _searched(
     from mmcache_spec.campaign import workers
 
     if len(scopes) == 1 and cluster is None:
-        with _progress(not quiet) as on_progress, contextlib.redirect_stdout(sys.stderr):
+        with _progress(not quiet) as on_progress, foreign_code():
             found = search(scopes[0], on_progress=on_progress)
         yield found
         return
@@ -190,9 +190,9 @@ def _sizes(text: str | None, hashes: int) -> tuple[int, ...]:
         sizes = tuple(int(part) for part in text.split(","))
     except ValueError:
         sizes = ()
-    if len(sizes) != hashes or min(sizes) < 0:
+    if len(sizes) != hashes or min(sizes) < 0 or max(sizes) > 1000:
         raise click.BadParameter(
-            f"give {hashes} sizes, 0 or more, as in 1,2,3", param_hint="--sizes"
+            f"give {hashes} sizes, 0 to 1000, as in 1,2,3", param_hint="--sizes"
         )
     return sizes
 
@@ -222,6 +222,7 @@ def _progress(wanted: bool) -> Iterator[Callable[[SearchProgress], None]]:
 
 
 def _report(found: Exhausted, scope: SearchScope) -> Iterator[str]:
+    from ..reports.decisions import uncompared_lines
     from ..reports.story import parameter_lines
 
     yield f"{found.target}: {found.implementation.name}, {scope.manager}"
@@ -230,6 +231,7 @@ def _report(found: Exhausted, scope: SearchScope) -> Iterator[str]:
         yield f"not called, because the target lacks it: {', '.join(found.left_out)}"
     if found.kept_as == "calls made again":
         yield "it keeps no snapshots: the calls that lead to a state are made again"
+    yield from uncompared_lines(found.implementation)
     if found.opaque:
         yield "its own state cannot be read: states are told apart by what they show"
     rate = found.pairs / max(found.seconds, 0.001)

@@ -17,10 +17,10 @@ __all__ = ["workloads"]
 
 @click.command()
 @click.argument("target", default="reference-pass")
-@click.option("--passes", type=click.IntRange(min=1), default=2000, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="The first workload.")
+@click.option("--passes", type=click.IntRange(1, 10**7), default=2000, show_default=True)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, help="The first workload.")
 @click.option("--like", metavar="TARGET", help="Compare the schedules with this target's.")
-@click.option("--jobs", type=click.IntRange(1), help="Workers here (default: one a core).")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Workers here (default: one a core).")
 @cluster_option
 @json_option
 @click.pass_context

@@ -51,6 +51,7 @@ class Campaign:
     managers: tuple[Manager, ...] = MANAGERS
     known: Known = nothing_known
     timeout: float | None = None
+    in_process: bool = False
     shrinks: bool = True
     """Whether what is found is made as short as it can be."""
 
@@ -112,7 +113,7 @@ def search(
         TargetNameError: The text names no target.
         TargetError: It cannot be started, or has none of the managers.
     """
-    target = open_manager(campaign.target, timeout=campaign.timeout)
+    target = open_manager(campaign.target, timeout=campaign.timeout, in_process=campaign.in_process)
     try:
         implementation = target.start()
         has = [m for m in campaign.managers if m in implementation.capabilities]

@@ -76,7 +76,7 @@ class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
     spec_states: int
     """The states of the spec that occur in pairs."""
     spec_states_expected: int
-    """The states that the spec reaches by itself."""
+    """The states that the spec reaches by itself; if the search was given up, as many at least."""
     transitions: int
     depth: int
     seconds: float
@@ -130,7 +130,7 @@ def exhaust(
         TargetError: It cannot be started, or its states cannot be kept so that they stay the same.
     """
     started = time.perf_counter()
-    opened = open_manager(target, timeout=timeout)
+    opened = open_manager(target, timeout=timeout, in_process=True)
     try:
         implementation = opened.start()
         with _without_garbage_collection():
@@ -142,7 +142,7 @@ def exhaust(
                     opened, implementation, scope, max_states, known, on_progress, opaque=True
                 )
                 search.run()
-            expected = len(_states(search.specified))
+            expected = len(_states(search.specified, max_states))
     except AdapterError as error:
         raise TargetError(str(error)) from None
     finally:
@@ -181,11 +181,11 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _states(specified: SpecifiedManager) -> set[Packed]:
-    """The states that the spec reaches by itself."""
+def _states(specified: SpecifiedManager, most: int) -> set[Packed]:
+    """The states that the spec reaches by itself; of more than `most`, some more than these."""
     seen = {specified.initial()}
     waiting = list(seen)
-    while waiting:
+    while waiting and len(seen) <= most:
         for _, _, after in specified.successors(waiting.pop()):
             if after not in seen:
                 seen.add(after)
@@ -289,7 +289,8 @@ class _Search:
                 got = came.returns
                 if expected is not None and got is not expected:
                     plain = side.plain(got)
-                    if not isinstance(plain, tuple) or expected != set(plain):
+                    same = expected == set(plain) if isinstance(plain, tuple) else plain is expected
+                    if not same:
                         shown = _listed(expected)
                         wrong = Difference("returns", shown, plain)
                         self._differs(pair.number, call_index, after, (wrong,))
@@ -337,9 +338,9 @@ class _Search:
             differences = observed_differences(
                 self.specified.observed(state), self.side.shown(came)
             )
-        except TargetError:
+        except (KeyboardInterrupt, TargetError):
             raise
-        except Exception as error:
+        except BaseException as error:
             differences = (Difference("error", None, describe_exception(error)),)
         if differences:
             self._differs(parent, call_index, state, differences)

@@ -104,7 +104,9 @@ class _ClassSide:
     ) -> None:
         try:
             self._live = target.open(manager, parameters)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise TargetError(describe_exception(error)) from None
         first = self._live.manager
         self._snapshots: Snapshots = Opaque() if opaque else snapshots_for(first)
@@ -130,7 +132,9 @@ class _ClassSide:
                 scratch = self._copied(place)
             try:
                 got = self._calls[k](snapshots.manager(scratch))
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a SystemExit is a call that failed, too
                 yield Arrival(None, describe_exception(error), False, None, _unordered, None)
                 scratch = None
                 continue
@@ -165,7 +169,7 @@ class _ClassSide:
             if isinstance(error, KeyboardInterrupt) or not self.opaque:
                 raise
             raise TargetError(f"its state cannot be copied: {describe_exception(error)}") from None
-        except Exception as error:
+        except BaseException as error:
             raise TargetError(f"its state cannot be copied: {describe_exception(error)}") from None
 
     def _observe(self, snapshot: Any) -> Observed:

@@ -35,7 +35,7 @@ from .wire import (
     Stop,
 )
 
-__all__ = ["DEFAULT_TIMEOUT", "CommandTarget", "Posted", "posted"]
+__all__ = ["DEFAULT_TIMEOUT", "START_TIMEOUT", "CommandTarget", "Posted", "posted"]
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds that an adapter has for one vector."""
@@ -99,14 +99,17 @@ class CommandTarget:
     def __init__(
         self,
         name: str,
-        command: str,
+        command: str | list[str],
         *,
         timeout: float = DEFAULT_TIMEOUT,
         trace: LineListener | None = None,
     ) -> None:
-        """Raises `TargetNameError` if the command is empty or its quotes do not match."""
+        """The command is as for a shell, or its words.
+
+        Raises `TargetNameError` if it is empty or its quotes do not match.
+        """
         try:
-            self._words = shlex.split(command)
+            self._words = command if isinstance(command, list) else shlex.split(command)
         except ValueError as error:
             raise TargetNameError(f"{name!r}: {error}") from None
         if not self._words:
@@ -199,16 +202,13 @@ class CommandTarget:
             request = _ENCODER.encode(message(self._seq))
             yield process.exchange(request, self._timeout)
         except AdapterError as error:
-            if isinstance(error, Timeout):
-                self._patience.in_vain(f"{_MOST_IN_VAIN} vectors in a row got no reply")
-            else:
-                self._patience.rewarded()
+            self._patience.after(error, "vectors")
             self._drop()
             raise
         except BaseException:
             self._drop()
             raise
-        self._patience.rewarded()
+        self._patience.after(None, "vectors")
         self.log = process.log.text() if process.log else ""
 
     def post(self, cases: Sequence[Posted]) -> None:
@@ -252,14 +252,9 @@ class CommandTarget:
             except AdapterError as error:
                 wrong = error
                 break
-        if wrong is None:
-            self._patience.rewarded()
-            return answers, None
-        if isinstance(wrong, Timeout):
-            self._patience.in_vain(f"{_MOST_IN_VAIN} cases in a row got no reply")
-        else:
-            self._patience.rewarded()
-        self._drop()
+        self._patience.after(wrong, "cases")
+        if wrong is not None:
+            self._drop()
         return answers, wrong
 
     def restart(self) -> None:
@@ -302,8 +297,7 @@ class CommandTarget:
             reason = error.strerror if isinstance(error, OSError) else error
             raise TargetError(f"{self._words[0]} cannot be run: {reason}") from None
         try:
-            line = self._process.exchange(_ENCODER.encode(Start()), START_TIMEOUT)
-            started = _started(line)
+            return self._introduced(self._process)
         except AdapterError as error:
             self._drop()
             log = f"; its standard error ends:\n{self.log}" if self.log else ""
@@ -311,6 +305,10 @@ class CommandTarget:
         except BaseException:
             self._drop()
             raise
+
+    def _introduced(self, process: Process) -> Implementation:
+        """Who it is, as it says itself. Raises `AdapterError`, or `TargetError` if it says no."""
+        started = _started(process.exchange(_ENCODER.encode(Start()), START_TIMEOUT))
         about = started.implementation
         self._features = started.features
         offered: dict[Kind, tuple[str, ...]] = dict(started.capabilities.items())
@@ -394,6 +392,13 @@ class _Patience:
     def __init__(self) -> None:
         self._in_vain = 0
         self.ended: str | None = None
+
+    def after(self, wrong: AdapterError | None, what: str) -> None:
+        """An exchange about some vectors or cases: only a timeout is in vain, a wrong reply not."""
+        if isinstance(wrong, Timeout):
+            self.in_vain(f"{_MOST_IN_VAIN} {what} in a row got no reply")
+        else:
+            self.rewarded()
 
     def rewarded(self) -> None:
         """The program said something: failed attempts before it do not count any more."""

@@ -42,8 +42,9 @@ from .api import (
     other_signature,
     without,
 )
-from .observe import READERS, Reader, exposes
+from .observe import READERS, Reader, exposes, why_not_compared
 from .protocol import CALLS, MANAGERS, Answer, Case, call_name
+from .values import text, truth
 
 __all__ = ["LiveManager", "ManagerClasses", "PythonTarget", "plain_answer"]
 
@@ -94,6 +95,7 @@ class PythonTarget:
         self._config = self._configuration()
         capabilities: dict[Kind, tuple[str, ...]] = {}
         undriven: dict[Kind, str] = {}
+        uncompared: list[str] = []
         for manager in MANAGERS:
             cls = getattr(found, manager)
             if cls is None:
@@ -103,17 +105,25 @@ class PythonTarget:
             if why is not None:
                 undriven[manager] = why
             probe = self._probe(cls)
-            observed = [
-                name
-                for name, read in READERS[manager].items()
-                if name not in found.lacks and exposes(probe, read)
-            ]
-            added = found.adds | set(getattr(cls, "conformance_capabilities", ()))
+            observed = []
+            for name, read in READERS[manager].items():
+                if name in found.lacks or not exposes(probe, name):
+                    continue
+                if (said := why_not_compared(probe, name, read)) is not None:
+                    uncompared.append(f"{manager}: {said}")
+                else:
+                    observed.append(name)
+            added = found.adds | _added(cls)
             self._classes[manager] = cls
             self._observed[manager] = tuple(observed)
             capabilities[manager] = (*calls, *observed, *sorted(added))
         about = Implementation(
-            found.name, found.version, "python", capabilities, untested=found.untested
+            found.name,
+            found.version,
+            "python",
+            capabilities,
+            untested=found.untested,
+            uncompared=tuple(uncompared),
         )
         return driven(without(about, undriven))
 
@@ -179,6 +189,21 @@ class PythonTarget:
             if self._config is None and _takes_a_configuration(cls):
                 hint = "; give it a configuration: --vllm-config module:NAME"
             raise TargetError(f"{how} failed: {describe_exception(error)}{hint}") from None
+
+
+def _added(cls: type) -> frozenset[str]:
+    """The capabilities that the class says that it adds. Raises `TargetError`."""
+    where = f"{cls.__qualname__}.conformance_capabilities"
+    try:
+        said: object = getattr(cls, "conformance_capabilities", ())
+        names = list(said) if isinstance(said, list | tuple | set | frozenset) else [None]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise TargetError(f"{where} cannot be read: {describe_exception(error)}") from None
+    if not all(type(name) is str for name in names):
+        raise TargetError(f'{where} is {said!r:.80}; give a tuple of names, as in ("x-mine",)')
+    return frozenset(str(name) for name in names)
 
 
 class _Player:
@@ -388,8 +413,19 @@ def _arguments(call: Call, requests: Mapping[str, _FakeRequest]) -> tuple[object
 
 def plain_answer(value: object) -> bool | tuple[str, ...] | str | None:
     """What a method returned, as an `Answer` has it."""
-    if value is None or type(value) is bool:
-        return value
-    if isinstance(value, list | tuple | set | frozenset) and all(type(h) is str for h in value):
-        return tuple(sorted(value))
-    return f"{value!r}, which is of type {type(value).__qualname__}"
+    if value is None or (known := truth(value)) is not None:
+        return None if value is None else known
+    if isinstance(value, list | tuple | set | frozenset):
+        names = [text(h) for h in value]
+        if None not in names:
+            return tuple(sorted(n for n in names if n is not None))
+    return f"{_shown(value)}, which is of type {type(value).__qualname__}"
+
+
+_LONGEST = 2000
+
+
+def _shown(value: object) -> str:
+    """Its `repr`, as far as it can be had and is worth reading."""
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"

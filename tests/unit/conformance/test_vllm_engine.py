@@ -236,5 +236,4 @@ def test_what_names_no_scheduler_class_is_said(words: str) -> None:
 
 def test_the_name_of_a_scheduler_class_is_kept_apart_from_the_words() -> None:
     target = VllmScheduler("vllm-scheduler:v2:scheduler=a.b:C.D:skip")
-    assert target._class == "a.b:C.D"
-    assert set(target._words) == {"v2", "skip"}
+    assert (target._class, target._words) == ("a.b:C.D", frozenset({"v2", "skip"}))
