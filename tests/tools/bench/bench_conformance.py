@@ -1,8 +1,10 @@
-"""How many vectors a second, over a persistent driver, one round trip each? And the matrix?
+"""How many vectors a second, over a persistent driver, one round trip each? How many sequences of
+`differ`? And the matrix?
 
     python -m tests.tools.bench conformance
 
-The drivers are the C++ example, built here with -O2, and the reference behind the Python adapter.
+The drivers are the C++ example, built here with -O2, the program of docs/port-in-node.md, and the
+reference behind the Python adapter. Sequences have 10 calls, and are checked one by one.
 What is timed is a whole run: encoding the case, the round trip, decoding, judging. The suite is
 repeated up to N vectors; the first tenth warms up and is not counted. The matrix is timed by the
 command line, with the releases' files in the cache: once with nothing else kept, once with results.
@@ -22,11 +24,16 @@ from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from mmcache_conformance.differ.campaign import run_campaign
+from mmcache_conformance.differ.search import Campaign
 from mmcache_conformance.engines.reference import ReferencePass
 from mmcache_conformance.open import open_target
 from mmcache_conformance.suites.load import ENGINES, load_suite
+from mmcache_conformance.targets.open import open_manager
+from mmcache_conformance.targets.protocol import missing_capability
 from mmcache_conformance.verdicts.run import run_target, run_vector
 from mmcache_vectors.manager import Vector
+from tests.support.pages import blocks
 
 ROUNDS = 5
 
@@ -36,7 +43,7 @@ def vectors_per_second(spec: str, wanted: int, rounds: int) -> tuple[list[float]
     target = open_target(spec)
     try:
         implementation = target.start()
-        suite = [v for v in load_suite() if _applies(spec, v)]
+        suite = [v for v in load_suite() if missing_capability(v, implementation) is None]
         repeated: Sequence[Vector] = (suite * (wanted // len(suite) + 1))[:wanted]
         for vector in repeated[: wanted // 10]:
             run_vector(target, implementation, vector)
@@ -51,11 +58,6 @@ def vectors_per_second(spec: str, wanted: int, rounds: int) -> tuple[list[float]
     finally:
         target.stop()
     return rates, len(repeated), round(statistics.mean(len(v.steps) for v in repeated))
-
-
-def _applies(spec: str, vector: Vector) -> bool:
-    (verdict,) = run_target(open_target(spec), (vector,)).verdicts
-    return verdict.outcome != "skip"
 
 
 def build_example(directory: Path) -> str | None:
@@ -83,6 +85,36 @@ def show_rates(targets: dict[str, str], wanted: int, rounds: int) -> None:
             f"{rounds} rounds of {count:,} vectors of {steps} calls)",
             flush=True,
         )
+
+
+def show_sequences(targets: dict[str, str], count: int) -> None:
+    """Side by side, as `differ --calls 10` counts them: each with its share of the first."""
+    first = 0.0
+    for title, name in targets.items():
+        target = open_manager(name)
+        implementation = target.start()
+        target.stop()
+        campaign = Campaign(name, calls=10, managers=("encoder_cache",))
+        report = run_campaign(campaign, implementation, count=count, seconds=None)
+        if report.findings:
+            raise SystemExit(f"{name}: it differs from the specification")
+        rate = report.sequences / max(report.seconds, 1e-9)
+        first = first or rate
+        print(
+            f"{title:<16} {rate:>9,.0f} sequences/s  {rate / first:5.2f} of the first  "
+            f"({report.sequences:,} of 10 calls)",
+            flush=True,
+        )
+
+
+def in_node(directory: Path) -> str | None:
+    """The command of the driver that docs/port-in-node.md shows; nothing without Node."""
+    if shutil.which("node") is None:
+        return None
+    (shown,) = (b for b in blocks("docs/port-in-node.md") if b.file == "driver.js")
+    program = directory / "driver.js"
+    program.write_text(shown.content)
+    return f"node {shlex.quote(str(program))}"
 
 
 def time_matrix(releases: int) -> None:
@@ -118,7 +150,13 @@ def main(quick: bool = False) -> None:
             print("C++ driver: not measured, no C++ compiler")
         else:
             here["C++ driver"] = f"cmd:{driver}"
+        node = in_node(Path(directory))
+        if node is None:
+            print("Node driver: not measured, no Node")
+        else:
+            here["Node driver"] = f"cmd:{node}"
         show_rates(here, wanted, rounds)
+        show_sequences(here, 64 if quick else 20_000)
     engine_vectors(rounds)
     if not quick:
         time_matrix(20)
