@@ -24,7 +24,7 @@ help:
 	@echo "make vectors  regenerate the vectors of managers, the seeds and the vectors of engines"
 	@echo "make conformance-vllm  the engine vectors on the scheduler of a vLLM for CPUs (3.5 GB)"
 	@echo "make live     the engine vectors on a vLLM that runs, on this CPU (3.5 GB the first time)"
-	@echo "make docs     regenerate the generated pages of docs/ and theories of spec/lemmas/"
+	@echo "make docs     regenerate the generated pages of docs/, theories of spec/lemmas/, and counts of vectors"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mmcache needs Python 3.11 or newer; say which with make PYTHON=...")'
@@ -80,12 +80,13 @@ vectors: $(VENV)/.installed
 	@$(BIN)/python -m mmcache_spec.generate.engine_seeds --write
 	@$(BIN)/python -m mmcache_conformance.engines.generate
 
-docs: $(VENV)/.installed
+docs: $(VENV)/.installed-test
 	@$(BIN)/mmcache-spec clauses --markdown > docs/clauses.md
 	@$(BIN)/mmcache-spec coverage --markdown > docs/coverage.md
 	@$(BIN)/mmcache-spec cores --markdown > docs/cores.md
 	@$(BIN)/mmcache-spec lemmas --coq Statements > spec/lemmas/Statements.v
 	@$(BIN)/mmcache-spec lemmas --coq Check > spec/lemmas/Check.v
+	@$(BIN)/python -m tests.tools.as_shown --counts
 
 VLLM_BIN := $(VENV)/vllm/bin
 ENGINE_RUN := $(VLLM_BIN)/mmcache-conformance run --quiet

@@ -11,8 +11,7 @@ from mmcache_spec.campaign import workers
 
 from ..exits import ExitCode
 from ..implementation import Implementation
-from .known import Known
-from .probe import signature_of
+from ..oracle.known import Known, signature_of
 from .report import DifferReport, Finding
 from .search import Campaign, Done, left_out, search, sequences_of_unit
 

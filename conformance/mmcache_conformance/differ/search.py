@@ -20,6 +20,7 @@ from mmcache_vectors.manager import Expect, Manager, Provenance, Step, Vector, c
 from ..errors import AdapterError, TargetError
 from ..implementation import Implementation
 from ..oracle.blame import blamed
+from ..oracle.known import Known, Seen, Sieve, nothing_known
 from ..oracle.systems import specified
 from ..targets.command import Posted
 from ..targets.open import open_manager
@@ -27,9 +28,8 @@ from ..targets.protocol import ALLOCATE_AGAIN, CALLS, MANAGERS, OBSERVABLES, Cas
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import Difference
 from .decisions import decisions_about, explained_by
-from .known import Known, nothing_known
 from .lanes import Answered, Lane, lane_to
-from .probe import Differing, play_through, signature_of
+from .probe import Differing, play_through
 from .report import Finding
 from .shrink import Candidate, Shrunk, shrink, without_parts
 from .walks import CompiledShape, Edge, WalkedWorld
@@ -39,10 +39,6 @@ __all__ = ["Campaign", "Done", "left_out", "search", "sequences_of_unit"]
 
 BATCH = 64
 """Sequences of one world, which go to the target together."""
-
-_EXAMINED = 300
-"""Differing sequences of one signature that a unit compares with what is known; of those after
-that, all are taken to be known if those were."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +51,7 @@ class Campaign:
     managers: tuple[Manager, ...] = MANAGERS
     known: Known = nothing_known
     timeout: float | None = None
+    in_process: bool = False
     shrinks: bool = True
     """Whether what is found is made as short as it can be."""
 
@@ -116,7 +113,7 @@ def search(
         TargetNameError: The text names no target.
         TargetError: It cannot be started, or has none of the managers.
     """
-    target = open_manager(campaign.target, timeout=campaign.timeout)
+    target = open_manager(campaign.target, timeout=campaign.timeout, in_process=campaign.in_process)
     try:
         implementation = target.start()
         has = [m for m in campaign.managers if m in implementation.capabilities]
@@ -177,7 +174,7 @@ class _Unit:
         self._capabilities = frozenset(offered)
         self._shown = frozenset(name for name in OBSERVABLES if name in offered)
         self._random = Random(f"differ {campaign.seed} {unit}")
-        self._known: dict[tuple[str, ...], int] = {}
+        self._sieve = Sieve(campaign.known)
         self._done = _NOTHING
 
     def run(
@@ -255,15 +252,12 @@ class _Unit:
         return new
 
     def _is_known(self, found: Shrunk[Differing]) -> bool:
-        known = self._campaign.known
-        if known == nothing_known:
-            return False
-        signature = signature_of(found.candidate.calls[-1], found.found.differences)
-        examined = self._known.get(signature, 0)
-        if examined >= _EXAMINED:
-            return True
-        self._known[signature] = examined + 1
-        return known.covers(self._manager, found)
+        return self._sieve.covers(self._seen(found))
+
+    def _seen(self, found: Shrunk[Differing]) -> Seen:
+        made, differing = found.candidate, found.found
+        answers, wrong = differing.answers, differing.differences
+        return Seen(self._manager, made.parameters, made.calls, answers, wrong)
 
     # --- what was found, made small -------------------------------------------------------------
 
@@ -292,7 +286,7 @@ class _Unit:
 
     def _is_known_now(self, found: Shrunk[Differing]) -> bool:
         known = self._campaign.known
-        return known != nothing_known and known.covers(self._manager, found)
+        return known != nothing_known and known.covers(self._seen(found))
 
     def _after_others(
         self,

@@ -30,6 +30,7 @@ from .format import (
     Allocated,
     Asked,
     Created,
+    CutOff,
     Ended,
     Header,
     LogError,
@@ -95,12 +96,21 @@ def check_log(
         ModelDisagrees: The reference does otherwise than the interpreter.
     """
     followed: dict[str, _Followed] = {}
-    number = events = calls = audited = 0
+    number = 1
+    events = calls = audited = 0
     until_audit = 1
     illegal: Illegal | None = None
     header, numbered = read_log(lines(), source)
     seen: set[str] = set()
-    for number, event in numbered:
+    cut: int | None = None
+    while True:
+        try:
+            number, event = next(numbered)
+        except StopIteration:
+            break
+        except CutOff:
+            cut = number + 1
+            break
         events += 1
         manager = followed.get(event.manager)
         if manager is None:
@@ -138,6 +148,7 @@ def check_log(
         illegal=illegal,
         not_judged=tuple(_not_judged(followed.values())),
         doubt=_doubt(seen, header),
+        cut=cut,
     )
 
 

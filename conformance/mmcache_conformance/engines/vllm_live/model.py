@@ -10,7 +10,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["IMAGE", "IMAGE_EMBEDS", "IMAGE_SIDE", "IMAGE_TOKENS", "MARK", "WORDS", "make_model"]
+__all__ = [
+    "IMAGE",
+    "IMAGE_EMBEDS",
+    "IMAGE_SIDE",
+    "IMAGE_TOKENS",
+    "MARK",
+    "WORDS",
+    "count_whole_images",
+    "make_model",
+]
 
 IMAGE_SIDE = 80
 """Pixels. Patches of 8 make 10 by 10, and two by two of them are one embedding."""
@@ -117,3 +126,20 @@ def _image_processor() -> Any:
 
         return Idefics3ImageProcessor
     return own.Idefics3ImageProcessorPil
+
+
+def count_whole_images() -> None:
+    """Have an image that is not cut into pieces counted as one piece, in this process.
+
+    Transformers 5 says none, which vLLM believes up to 0.31 and then drops the image.
+    """
+    cls = _image_processor()
+    count = cls.get_number_of_image_patches
+
+    def counting(self: Any, *arguments: Any, **named: Any) -> Any:
+        found = count(self, *arguments, **named)
+        if isinstance(found, tuple):
+            return (max(found[0], 1), *found[1:])
+        return max(found, 1)
+
+    cls.get_number_of_image_patches = counting

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from mmcache_vectors.engine import Abort
+from mmcache_vectors.engine import Abort, EngineSettings, WorkloadItem, WorkloadRequest
 
 from ...errors import TargetError, TargetNameError, describe_exception
 from ...implementation import Implementation
@@ -21,10 +21,27 @@ from ..open import VLLM_LIVE
 from ..protocol import EngineCase, PassRecord, engine_implementation
 from ..vllm.repairs import give_back_when_skipped, resend_payloads, withdraw_encodings
 from .engine import LiveEngine, set_aside
-from .model import make_model
+from .model import count_whole_images, make_model
 from .units import LiveSettings, Units
 
 __all__ = ["WORDS", "VllmLive"]
+
+_ALONE = EngineCase(
+    "alone",
+    EngineSettings(
+        cache_size=4,
+        encoder_budget=4,
+        num_blocks=2,
+        block_size=4,
+        chunk_size=8,
+        token_budget=8,
+        policy="fcfs",
+        prefix_caching=False,
+    ),
+    (WorkloadRequest("alone", 0, 0, (WorkloadItem("A", 1, 4),), 2, 1, "alone"),),
+    (),
+    1,
+)
 
 _MANAGERS = ("mmcache", "two-phase")
 _SHOWN = 2000
@@ -68,9 +85,29 @@ class VllmLive:
         try:
             with set_aside(self._log):
                 make_model(self._model)
+                count_whole_images()
         except Exception as error:
             raise TargetError(f"no model can be made: {describe_exception(error)}") from None
+        self._serve_one()
         return engine_implementation("vLLM, running", _version())
+
+    def _serve_one(self) -> None:
+        """One request alone: an engine that cannot serve it says nothing about a cache.
+
+        Raises:
+            TargetError: It cannot.
+        """
+        try:
+            units = Units(_ALONE)
+            engine = self._started(units.settings(_ALONE.engine))
+            engine.begin(units)
+            engine.add("alone", units.request(_ALONE.requests[0]))
+            record = engine.record()
+        except Exception as error:
+            raise TargetError(f"no vLLM can be started: {describe_exception(error)}") from None
+        if record.error or record.missed or record.running or record.waiting:
+            said = record.error or "its first pass does not finish it"
+            raise TargetError(f"the model does not run on this vLLM, one request alone: {said}")
 
     @property
     def log(self) -> str | None:
