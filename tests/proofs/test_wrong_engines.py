@@ -12,10 +12,11 @@ from dataclasses import replace
 
 import pytest
 
+from mmcache_spec.checks.explore import along
 from mmcache_spec.checks.judging import Arena, judge
 from mmcache_spec.checks.small_worlds import Ranges, small_worlds
 from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter
-from mmcache_spec.generate.arenas import arena, compact
+from mmcache_spec.generate.arenas import arena, came_back, compact
 from mmcache_spec.kernel.system import Action, Monitor, TransitionSystem
 from mmcache_spec.kernel.terms import (
     FALSE,
@@ -32,6 +33,7 @@ from mmcache_spec.kernel.terms import (
     setof,
     total,
 )
+from mmcache_spec.kernel.wrong_designs import wrong_designs
 from mmcache_spec.model import ledger as lg
 from mmcache_spec.model.engine import engine
 from mmcache_spec.model.engine_state import encoded, encodes, loaded, loads, pending, worker
@@ -450,3 +452,17 @@ def test_an_engine_with_another_record_is_not_judged(worlds: Arena) -> None:
     design, _ = WORKERS["it encodes nothing"]
     with pytest.raises(ValueError, match="another record"):
         judge(worlds, design)
+
+
+def test_a_run_condemns_where_no_search_comes() -> None:
+    """Room is made for a third item, and what came back in the same pass loses its reference."""
+    system = engine()
+    world, calls = came_back(system)
+    name = "admit: references, freeable is freed"
+    wrong = next(d.system for d in wrong_designs(system, ["swapped"]) if d.name == name)
+    found = along(wrong, world, calls)
+    assert found is not None
+    assert found.clauses == ("L5", "L8", "S10")
+    assert found.calls == calls[:-1]
+    assert along(system, world, calls) is None
+    assert [step.refused_by for step in Interpreter(system, world).run(calls)] == [()] * len(calls)

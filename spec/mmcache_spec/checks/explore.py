@@ -28,6 +28,7 @@ __all__ = [
     "Found",
     "Prepared",
     "Search",
+    "along",
     "confirmed",
     "prepared_calls",
 ]
@@ -591,6 +592,23 @@ def confirmed(design: TransitionSystem, world: World, calls: Sequence[ActionCall
         broken = [p.clause for p in interpreter.breaks(steps[-1])]
     names = tuple(dict.fromkeys(c for c in broken if c is not None))
     return Found(names, tuple(calls), world) if names else None
+
+
+def along(design: TransitionSystem, world: World, calls: Sequence[ActionCall]) -> Found | None:
+    """The first of the calls by which the design breaks a clause, with those before it.
+
+    None where none does, or where a guard refuses one of them.
+    """
+    claims = tuple(p for p in design.action_properties if p.clause is not None)
+    stated = tuple(i for i in design.invariants if i.clause is not None)
+    interpreter = Interpreter(design.claiming(stated, claims), world)
+    for k, step in enumerate(interpreter.run(calls)):
+        if step.refused_by:
+            return None
+        names = dict.fromkeys(p.clause for p in interpreter.breaks(step) if p.clause is not None)
+        if names:
+            return Found(tuple(names), tuple(calls[: k + 1]), world)
+    return None
 
 
 class _Pair:

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..evaluate.interpreter import World
+from ..evaluate.interpreter import ActionCall, World
 from ..kernel.system import TransitionSystem
 from .equivalence import EQUAL, Coupling, same_steps
-from .explore import Difference, Explorer, Found, Search
+from .explore import Difference, Explorer, Found, Search, along
 from .satisfaction import SAYS, satisfies_the_clauses
 
 __all__ = ["Arena", "Fate", "Judgement", "judge"]
@@ -65,6 +65,8 @@ class Arena:
     """Worlds for what the others and the proofs leave open: too rich to be seen whole, they are
     searched breadth first as far as `most_deep` states."""
     most_deep: int = 12_000
+    runs: Sequence[tuple[World, Sequence[ActionCall]]] = ()
+    """Calls of the original that lead where no search comes: each design is asked them as well."""
     _explorers: dict[int, Explorer] = field(default_factory=dict, repr=False)
     _condemned: dict[frozenset[str], Counter[int]] = field(default_factory=dict, repr=False)
     """For each set of changed actions, how many designs each world condemned."""
@@ -124,6 +126,10 @@ def _judged(arena: Arena, design: TransitionSystem) -> Judgement:
             searches[k] = answer
         if proof is not None and (why := proof(arena, design)):
             return Judgement("equivalent, proved", reason=why)
+        if most == arena.quick:
+            found = next(filter(None, (along(design, *run) for run in arena.runs)), None)
+            if found is not None:
+                return Judgement("condemned", found=found)
     difference = _difference(arena, design, searches)
     if difference is not None:
         return Judgement("survives", difference=difference)

@@ -17,7 +17,7 @@ from ..checks.judging import Arena
 from ..checks.reach import Place
 from ..checks.small_worlds import Ranges, small_worlds, variety
 from ..checks.vacuity import Situations
-from ..evaluate.interpreter import World
+from ..evaluate.interpreter import ActionCall, World
 from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import any_of, forall
 from ..model import ledger as lg
@@ -25,7 +25,7 @@ from ..model.engine_state import encodes, loads
 from ..model.goals import ENGINE_GOALS
 from ..model.world import HASH, REQUEST, scope
 
-__all__ = ["COUPLINGS", "WORLDS", "Few", "arena", "situations"]
+__all__ = ["COUPLINGS", "WORLDS", "Few", "arena", "came_back", "situations"]
 
 
 @dataclass(frozen=True)
@@ -223,6 +223,45 @@ DEEP: dict[str, tuple[Few, ...]] = {
 }
 """Richer worlds, for the few designs that nothing else has settled."""
 
+
+def came_back(system: TransitionSystem) -> tuple[World, tuple[ActionCall, ...]]:
+    """A hash is evicted and comes back in one pass, and then the next must make room.
+
+    The first request leaves A, B and D, the oldest first. The second asks for C, which evicts A;
+    for A, which evicts B; and for B, which evicts D and must leave alone what is on the report.
+    """
+    hash_of = {"r1/0": "A", "r1/1": "B", "r1/2": "D", "r2/0": "C", "r2/1": "A", "r2/2": "B"}
+    place = {i: int(i[-1]) for i in hash_of}
+    world = World(
+        {"Hash": ("A", "B", "C", "D"), "Request": ("r1", "r2"), "Input": tuple(hash_of)},
+        {"capacity": 3, "lookahead": 0},
+        {
+            "size": dict.fromkeys("ABCD", 1),
+            "hash_of": hash_of,
+            "owner": {i: i[:2] for i in hash_of},
+            "position": place,
+            "inputs_of": {"r1": 3, "r2": 3},
+            "embeds": dict.fromkeys(hash_of, 1),
+            "first_token": place,
+            "num_tokens": dict.fromkeys(hash_of, 1),
+            "tokens_of": {"r1": 4, "r2": 4},
+            "rank": {"r1": 1, "r2": 2},
+        },
+    )
+    first = [(name, i) for i in ("r1/0", "r1/1", "r1/2") for name in ("admit", "commit")]
+    between = [("schedule", "r1"), ("dispatch", ""), ("accept", "r1")]
+    passed = [("consume", i) for i in ("r1/0", "r1/1", "r1/2")]
+    second = [(name, i) for i in ("r2/0", "r2/1", "r2/2") for name in ("admit", "commit")]
+    numbers = {"admit": 1, "schedule": 3, "accept": 3}
+    calls = []
+    for name, who in (*first, *between, *passed, *second):
+        given = (who, numbers.get(name, 0))
+        parameters = system.action(name).parameters
+        arguments = {p.name: v for p, v in zip(parameters, given, strict=False)}
+        calls.append(ActionCall(name, arguments))
+    return world, tuple(calls)
+
+
 DEFAULT = (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE)
 
 MOST_STATES = 6_000
@@ -335,7 +374,10 @@ def arena(system: TransitionSystem) -> Arena:
         worlds += [queue.world for queue in drawn_queues(MOST_DRAWN)]
     deep = [w for few in DEEP.get(system.name, ()) for w in _richest(system, few)]
     couplings = COUPLINGS.get(system.name, ())
-    return Arena(system, tuple(worlds), couplings, quick, integers, MOST_STATES, tuple(deep))
+    runs = (came_back(system),) if system.name == "engine" else ()
+    return Arena(
+        system, tuple(worlds), couplings, quick, integers, MOST_STATES, tuple(deep), runs=runs
+    )
 
 
 def _richest(system: TransitionSystem, few: Few) -> list[World]:
