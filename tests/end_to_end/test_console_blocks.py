@@ -26,7 +26,7 @@ ALL = {page: blocks(page) for page in pages()}
 CONSOLES = [block for found in ALL.values() for block in found if block.language == "console"]
 FOLLOWED = [page for page, found in ALL.items() if any(b.language == "console" for b in found)]
 PARSED = ("json", "jsonl", "toml", "yaml", "python")
-WITH = {"console", "diff", "cpp", "text", "", *PARSED}
+WITH = {"console", "diff", "cpp", "js", "text", "", *PARSED}
 """The languages of blocks. `text`, or none, is for pictures and formulas: for no command."""
 
 
@@ -98,7 +98,9 @@ def test_what_is_no_command_can_be_read(block: Block) -> None:
 
 
 def test_every_page_with_a_block_of_c_has_a_test_that_compiles_it() -> None:
-    with_code = {b.page for found in ALL.values() for b in found if b.language in ("cpp", "diff")}
+    with_code = {
+        b.page for found in ALL.values() for b in found if b.language in ("cpp", "js", "diff")
+    }
     assert with_code <= set(FOLLOWED)
 
 

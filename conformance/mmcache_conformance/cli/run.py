@@ -105,7 +105,8 @@ def run(
       vllm-scheduler        the scheduler of a vLLM that can be imported;
                             after colons: v1 or v2 (which runner's worker),
                             withdraw, payload, skip (the repairs), mmcache
-                            or two-phase (a ledger of the reference in it)
+                            or two-phase (a ledger of the reference in it),
+                            scheduler=module:Class (a fork's scheduler)
       cmd:COMMAND           a program whose adapter declares itself an engine
 
     \b

@@ -40,7 +40,7 @@ __all__ = ["Exhausted", "SearchProgress", "ShortestDifference", "exhaust"]
 _AT_ONCE = 500
 """Pairs between two reports of progress."""
 
-_TWINS = 2
+_TWINS = 3
 """States that differ only in an order, and that are gone on from."""
 _LOOKS = 12
 """So often a pair that was met again is looked at for another order."""

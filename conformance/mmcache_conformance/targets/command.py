@@ -202,16 +202,13 @@ class CommandTarget:
             request = _ENCODER.encode(message(self._seq))
             yield process.exchange(request, self._timeout)
         except AdapterError as error:
-            if isinstance(error, Timeout):
-                self._patience.in_vain(f"{_MOST_IN_VAIN} vectors in a row got no reply")
-            else:
-                self._patience.rewarded()
+            self._patience.after(error, "vectors")
             self._drop()
             raise
         except BaseException:
             self._drop()
             raise
-        self._patience.rewarded()
+        self._patience.after(None, "vectors")
         self.log = process.log.text() if process.log else ""
 
     def post(self, cases: Sequence[Posted]) -> None:
@@ -255,14 +252,9 @@ class CommandTarget:
             except AdapterError as error:
                 wrong = error
                 break
-        if wrong is None:
-            self._patience.rewarded()
-            return answers, None
-        if isinstance(wrong, Timeout):
-            self._patience.in_vain(f"{_MOST_IN_VAIN} cases in a row got no reply")
-        else:
-            self._patience.rewarded()
-        self._drop()
+        self._patience.after(wrong, "cases")
+        if wrong is not None:
+            self._drop()
         return answers, wrong
 
     def restart(self) -> None:
@@ -400,6 +392,13 @@ class _Patience:
     def __init__(self) -> None:
         self._in_vain = 0
         self.ended: str | None = None
+
+    def after(self, wrong: AdapterError | None, what: str) -> None:
+        """An exchange about some vectors or cases: only a timeout is in vain, a wrong reply not."""
+        if isinstance(wrong, Timeout):
+            self.in_vain(f"{_MOST_IN_VAIN} {what} in a row got no reply")
+        else:
+            self.rewarded()
 
     def rewarded(self) -> None:
         """The program said something: failed attempts before it do not count any more."""

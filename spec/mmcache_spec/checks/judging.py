@@ -62,8 +62,8 @@ class Arena:
     integers: Sequence[int] = (0, 1, 2)
     most_states: int = 20_000
     deep: Sequence[World] = ()
-    """Worlds for what the others and the proofs leave open: too rich to be seen whole. The
-    original is walked through them at random."""
+    """Worlds for what the others and the proofs leave open: too rich to be seen whole, they are
+    searched breadth first as far as `most_deep` states."""
     most_deep: int = 12_000
     _explorers: dict[int, Explorer] = field(default_factory=dict, repr=False)
     _condemned: dict[frozenset[str], Counter[int]] = field(default_factory=dict, repr=False)

@@ -20,7 +20,7 @@ from ..kernel.wrong_designs import KINDS
 from ..model.variants import SPECIFIED
 from ..model.world import scope
 from ..render.cores import cores_page, unneeded_without_reason
-from .common import UNKNOWN, apology, err, out
+from .common import UNKNOWN, apology, err, out, scope_option
 from .vectors import vectors_package
 
 __all__ = ["cores_command", "mutants_command"]
@@ -30,15 +30,7 @@ __all__ = ["cores_command", "mutants_command"]
 @click.option(
     "--bound", type=click.IntRange(1, 100), default=5, show_default=True, help="In calls."
 )
-@click.option(
-    "--scope",
-    "size",
-    type=click.IntRange(1, 26),
-    nargs=3,
-    default=(2, 2, 2),
-    show_default=True,
-    metavar="HASHES REQUESTS INPUTS",
-)
+@scope_option("Where calls that tell a mutant that lives are looked for.", default=(2, 2, 2))
 @click.option("--cluster", metavar="ADDRESS", help="Run on this Dask cluster, not here.")
 @click.option(
     "--by-clauses", is_flag=True, help="Judge every model by its clauses, not by vectors."

@@ -44,7 +44,7 @@ class Few:
 def _rich(
     hashes: int, requests: int, items: int, count: int = 1, **integers: tuple[int, ...]
 ) -> Few:
-    """A world that is walked through, not seen whole."""
+    """A world of which a part is seen."""
     sizes = integers.get("size", (1,))
     ranges = Ranges((1,), {"lookahead": (0,), "embeds": sizes, **integers})
     return Few(hashes, requests, items, count, ranges, most_states=300)

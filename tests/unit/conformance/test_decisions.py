@@ -15,6 +15,7 @@ from mmcache_conformance.cli import cli
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
 from mmcache_conformance.implementation import Implementation
 from mmcache_conformance.oracle.decisions import explained
+from mmcache_conformance.oracle.systems import specified
 from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN, CALLS, Answer, Case
 from mmcache_conformance.verdicts.model import CallFailure, TargetReport, Verdict
@@ -242,3 +243,41 @@ def test_an_engine_that_does_otherwise_has_taken_none() -> None:
     assert [v for v in report.verdicts if v.failure is not None]
     assert [d for d in report.decisions if not d.contradicted_by] == []
     assert report.unexplained
+
+
+class TakingIfLarge(Taking):
+    """It takes the decisions in a world with long names or many inputs, and is right in others."""
+
+    def run(self, case: Case) -> tuple[Answer, ...]:
+        longest = max(len(i.identifier) for r in case.parameters.requests for i in r.items)
+        if longest > 50:
+            return super().run(case)
+        replay = Replay(specified(case.manager), case.parameters)
+        answers = []
+        for call in case.calls:
+            given = replay.answer(call)
+            assert given is not None
+            answers.append(Answer(given.returns, Observed(cached=given.observe.cached)))
+        return tuple(answers)
+
+
+@pytest.mark.parametrize("name", ["unfiltered_report", "first_occurrence_release"])
+def test_a_failure_in_a_larger_world_is_explained_there(name: str) -> None:
+    """Its names are those of the larger world, and so are its inputs."""
+    few = [v for v in VECTORS if name in v.kills and "deep" not in v.id][:3]
+    report = explained(run_target(TakingIfLarge([name], ["cached"]), few, stretch=True), few)
+    assert [v.outcome for v in report.verdicts] == ["fail"] * 3
+    assert all(isinstance(v.failure, CallFailure) and v.failure.stretched for v in report.verdicts)
+    assert name in {n for d in report.decisions for n in (d.name, *d.alternatives)}
+    assert report.unexplained == ()
+
+
+def test_an_input_that_is_beside_the_vector_is_credited_too() -> None:
+    """Where positions are apart, an input that the vector does not have lies between them."""
+    few = [v for v in VECTORS if v.id.startswith("encoder-decoder-mutant-free-outstanding")]
+    taking = Taking(["encoder_decoder_repeated_credit"], ["num_free_slots"])
+    report = explained(run_target(taking, few, stretch=True), few)
+    assert [d.name for d in report.decisions] == ["encoder_decoder_repeated_credit"]
+    stretches = {v.failure.stretched for v in report.verdicts if isinstance(v.failure, CallFailure)}
+    assert "positions 256 apart" in stretches
+    assert report.unexplained == ()

@@ -230,6 +230,7 @@ def test_obligations_into_a_file_is_refused_in_words(
     assert "Traceback" not in done.output
 
 
+@pytest.mark.slow  # as `make docs` writes it; the other generated pages are compared in .ci/run
 def test_the_reference_page_is_as_generated(run: Callable[..., Result]) -> None:
     assert run("clauses", "--markdown").output == (ROOT / "docs/clauses.md").read_text()
 

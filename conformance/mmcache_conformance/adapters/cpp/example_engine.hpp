@@ -73,9 +73,9 @@ public:
     // What was inserted in this pass for one place will not be encoded for it. Another user's place
     // in whose name it is to be encoded instead; nothing if there is none, and the entry is undone.
     std::optional<std::pair<User, Place>> withdraw(const User& user, Place place) {
-        const auto used = used_.find({user, place});
-        if (used == used_.end()) return std::nullopt;
-        const Hash hash = used->second;
+        const auto held = used_.find({user, place});
+        if (held == used_.end()) return std::nullopt;
+        const Hash hash = held->second;
         const auto places = entries_.at(hash).uses.at(user);
         for (const Place k : places) consume(user, k);
         const Entry& entry = entries_.at(hash);
