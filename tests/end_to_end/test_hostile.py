@@ -228,6 +228,44 @@ class TestReports:
         assert report.stat().st_mode & 0o777 == 0o640
 
 
+EVIL = "\x1b]0;owned\x07\x9b31m\u202e<script>alert(1)</script>|*x*"
+
+
+class Injects(EncoderCacheManager):
+    """What it raises would steer a terminal, and be markup."""
+
+    def allocate(self, request: Any, input_id: int) -> None:
+        raise ValueError(EVIL + "x" * 1_000_000)
+
+    def get_freed_mm_hashes(self) -> list[str]:
+        return [EVIL]
+
+
+class TestInjection:
+    @pytest.mark.parametrize("command", TARGETED, ids="-".join)
+    def test_what_a_target_says_steers_no_terminal(
+        self, command: tuple[str, str], vector_directory: Path
+    ) -> None:
+        words = target_words(command, f"{__name__}:Injects")
+        done = CliRunner().invoke(cli, [*words, *_few(command, vector_directory)])
+        assert "Traceback" not in done.output
+        assert not set(done.output) & set("\x1b\x07\x9b\u202e")
+        assert len(done.output) < 500_000
+
+    def test_nor_is_it_markup(self, vector_directory: Path, tmp_path: Path, hand_made: Any) -> None:
+        evil = msgspec.structs.replace(hand_made["reset-while-referenced"], clauses=(EVIL,))
+        (vector_directory / f"{evil.id}.json").write_bytes(encode(evil))
+        page, summary = tmp_path / "page.html", tmp_path / "summary.md"
+        words = ["run", f"{__name__}:Injects", "--vectors", str(vector_directory)]
+        words += ["--html", str(page), "--markdown", str(summary)]
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code == 1, done.output
+        assert "<script>alert" not in page.read_text()
+        table = summary.read_text().partition("<details>")[0]
+        assert "<script>" not in table
+        assert not set(done.output) & set("\x1b\x07\x9b\u202e")
+
+
 class TestFiles:
     @pytest.mark.parametrize("how", ["deflate", "lzma", "bomb"])
     def test_a_damaged_wheel(self, how: str, tmp_path: Path) -> None:

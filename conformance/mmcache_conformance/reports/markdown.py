@@ -68,7 +68,7 @@ def _table(reports: Sequence[TargetReport]) -> list[str]:
             counts = tally(report, id)
             passed = f"{'❌ ' if counts.bad else ''}{counts.passed}/{counts.run}"
             cells.append(passed if counts.run else "skipped")
-        lines.append(f"| {id} | {clause(id).name} | {' | '.join(cells)} |")
+        lines.append(f"| {_text(id)} | {_text(clause(id).name)} | {' | '.join(cells)} |")
     return lines
 
 
@@ -80,7 +80,7 @@ def _stories(report: TargetReport, by_id: dict[str, AnyVector]) -> list[str]:
         if verdict.stderr is not None:
             story += f"its standard error meanwhile:\n{verdict.stderr}\n"
         fence = "`" * max(3, _longest_run(story) + 1)
-        summary = f"{_text(report.target)}: {verdict.id}"
+        summary = f"{_text(report.target)}: {_text(verdict.id)}"
         lines += ["", f"<details><summary>{summary}</summary>", "", f"{fence}text"]
         lines += [story.rstrip("\n"), fence, "", "</details>"]
     if len(bad) > _MOST_STORIES:
