@@ -32,7 +32,7 @@ from mmcache_conformance.targets.vllm.index import IndexSettings
 from mmcache_conformance.targets.vllm.source import MANAGER_FILE, find_source
 from mmcache_conformance.verdicts.run import run_vector
 from mmcache_vectors.manager import VectorError, decode, encode
-from tests.known_bad.hostile import HOSTILE, IN_PROCESS
+from tests.known_bad.hostile import EVIL, HOSTILE, IN_PROCESS
 from tests.support.hostile import (
     COMMANDS,
     PROGRAMS,
@@ -228,25 +228,12 @@ class TestReports:
         assert report.stat().st_mode & 0o777 == 0o640
 
 
-EVIL = "\x1b]0;owned\x07\x9b31m\u202e<script>alert(1)</script>|*x*"
-
-
-class Injects(EncoderCacheManager):
-    """What it raises would steer a terminal, and be markup."""
-
-    def allocate(self, request: Any, input_id: int) -> None:
-        raise ValueError(EVIL + "x" * 1_000_000)
-
-    def get_freed_mm_hashes(self) -> list[str]:
-        return [EVIL]
-
-
 class TestInjection:
     @pytest.mark.parametrize("command", TARGETED, ids="-".join)
     def test_what_a_target_says_steers_no_terminal(
         self, command: tuple[str, str], vector_directory: Path
     ) -> None:
-        words = target_words(command, f"{__name__}:Injects")
+        words = target_words(command, f"{HERE}:Injects")
         done = CliRunner().invoke(cli, [*words, *_few(command, vector_directory)])
         assert "Traceback" not in done.output
         assert not set(done.output) & set("\x1b\x07\x9b\u202e")
@@ -256,7 +243,7 @@ class TestInjection:
         evil = msgspec.structs.replace(hand_made["reset-while-referenced"], clauses=(EVIL,))
         (vector_directory / f"{evil.id}.json").write_bytes(encode(evil))
         page, summary = tmp_path / "page.html", tmp_path / "summary.md"
-        words = ["run", f"{__name__}:Injects", "--vectors", str(vector_directory)]
+        words = ["run", f"{HERE}:Injects", "--vectors", str(vector_directory)]
         words += ["--html", str(page), "--markdown", str(summary)]
         done = CliRunner().invoke(cli, words)
         assert done.exit_code == 1, done.output
