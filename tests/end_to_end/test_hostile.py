@@ -8,17 +8,31 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner
 
+from mmcache import EncoderCacheManager
 from mmcache_conformance.cli import cli
+from mmcache_conformance.errors import TargetError
 from mmcache_conformance.exits import ExitCode
+from mmcache_conformance.targets.python import ManagerClasses, PythonTarget
+from mmcache_conformance.targets.vllm import wheel
 from mmcache_conformance.targets.vllm.index import IndexSettings
-from tests.known_bad.hostile import HOSTILE, IN_PROCESS
+from mmcache_conformance.targets.vllm.source import MANAGER_FILE, find_source
+from mmcache_conformance.verdicts.run import run_vector
+from mmcache_vectors.manager import VectorError, decode, encode
+from tests.known_bad.hostile import EVIL, HOSTILE, IN_PROCESS
 from tests.support.hostile import (
     COMMANDS,
     PROGRAMS,
@@ -163,6 +177,198 @@ class TestTerminals:
         assert code == ExitCode.INTERRUPTED, said
         assert "Traceback" not in said
         assert said.strip().splitlines()[-1].startswith("interrupted")
+
+
+class TestReports:
+    """The verdict first; a report that cannot be written costs itself."""
+
+    def test_two_reports_are_two_files(self, tmp_path: Path) -> None:
+        words = ["--html", str(tmp_path / "x"), "--junit", str(tmp_path / "." / "x")]
+        done = CliRunner().invoke(cli, ["run", *words])
+        assert done.exit_code == ExitCode.USAGE
+        assert "--html and --junit name one file" in done.output
+
+    @pytest.mark.parametrize("path", ["absent/x", "."])
+    def test_a_path_is_tried_before_the_work(
+        self, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("mmcache_conformance.verdicts.run.run_target", None)
+        done = CliRunner().invoke(cli, ["run", "--markdown", str(tmp_path / path)])
+        assert done.exit_code == ExitCode.USAGE
+
+    def test_a_full_disk_costs_the_report(self, vector_directory: Path, tmp_path: Path) -> None:
+        good = tmp_path / "good.md"
+        words = ["--html", "/dev/full", "--markdown", str(good), "--vectors", str(vector_directory)]
+        done = CliRunner().invoke(cli, ["run", "-q", *words])
+        assert done.exit_code == ExitCode.COULD_NOT
+        assert done.stdout.startswith("reference     7 passed")
+        assert "/dev/full is not written: No space left on device" in done.stderr
+        assert "reference" in good.read_text()
+
+    def test_a_report_is_whole_or_as_it_was(
+        self, vector_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        report, link = tmp_path / "r.md", tmp_path / "link.md"
+        report.write_text("before")
+        report.chmod(0o640)
+        link.symlink_to(report)
+
+        def broken(*names: object) -> None:
+            raise OSError(5, "broken")
+
+        words = ["run", "-q", "--markdown", str(link), "--vectors", str(vector_directory)]
+        with monkeypatch.context() as patch:
+            patch.setattr("os.replace", broken)
+            assert CliRunner().invoke(cli, words).exit_code == ExitCode.COULD_NOT
+        assert report.read_text() == "before"
+        assert sorted(f.name for f in tmp_path.iterdir()) == ["link.md", "r.md", "vectors"]
+        assert CliRunner().invoke(cli, words).exit_code == 0
+        assert link.is_symlink()
+        assert report.read_text().startswith("#")
+        assert report.stat().st_mode & 0o777 == 0o640
+
+
+class TestInjection:
+    @pytest.mark.parametrize("command", TARGETED, ids="-".join)
+    def test_what_a_target_says_steers_no_terminal(
+        self, command: tuple[str, str], vector_directory: Path
+    ) -> None:
+        words = target_words(command, f"{HERE}:Injects")
+        done = CliRunner().invoke(cli, [*words, *_few(command, vector_directory)])
+        assert "Traceback" not in done.output
+        assert not set(done.output) & set("\x1b\x07\x9b\u202e")
+        assert len(done.output) < 500_000
+
+    def test_nor_is_it_markup(self, vector_directory: Path, tmp_path: Path, hand_made: Any) -> None:
+        evil = msgspec.structs.replace(hand_made["reset-while-referenced"], clauses=(EVIL,))
+        (vector_directory / f"{evil.id}.json").write_bytes(encode(evil))
+        page, summary = tmp_path / "page.html", tmp_path / "summary.md"
+        words = ["run", f"{HERE}:Injects", "--vectors", str(vector_directory)]
+        words += ["--html", str(page), "--markdown", str(summary)]
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code == 1, done.output
+        assert "<script>alert" not in page.read_text()
+        table = summary.read_text().partition("<details>")[0]
+        assert "<script>" not in table
+        assert not set(done.output) & set("\x1b\x07\x9b\u202e")
+
+
+class TestFiles:
+    @pytest.mark.parametrize("how", ["deflate", "lzma", "bomb"])
+    def test_a_damaged_wheel(self, how: str, tmp_path: Path) -> None:
+        path = tmp_path / "vllm-0.0.1-py3-none-any.whl"
+        method = zipfile.ZIP_LZMA if how == "lzma" else zipfile.ZIP_DEFLATED
+        content = bytes(5 << 20) if how == "bomb" else bytes(range(256)) * 40
+        with zipfile.ZipFile(path, "w", method) as archive:
+            archive.writestr(MANAGER_FILE, content)
+            offset = archive.getinfo(MANAGER_FILE).header_offset
+        if how != "bomb":
+            data = bytearray(path.read_bytes())
+            begin = offset + 30 + len(MANAGER_FILE)
+            data[begin + 9 : begin + 60] = bytes(51)
+            path.write_bytes(data)
+        with pytest.raises(TargetError, match="cannot be read"):
+            find_source(str(path))
+
+    def test_a_cached_release_that_is_damaged_is_named_and_read_anew(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fetched: list[str] = []
+
+        def fetch(version: str, files: Sequence[str], settings: object) -> Any:
+            fetched.append(version)
+            return SimpleNamespace(digests={}, size=1), dict.fromkeys(files, b"right")
+
+        monkeypatch.setattr(wheel, "pip_settings", lambda: IndexSettings(("https://none",)))
+        monkeypatch.setattr(wheel, "_fetch", fetch)
+
+        def read(**more: bool) -> bytes:
+            return wheel.read_release("0.0.1", ("a.py",), cache=tmp_path, **more)["a.py"]
+
+        assert (read(), read(), fetched) == (b"right", b"right", ["0.0.1"])
+        read(refresh=True)
+        (file,) = tmp_path.rglob("a.py")
+        file.write_bytes(b"wrong")
+        assert (read(), len(fetched), file.read_bytes()) == (b"right", 3, b"right")
+        file.write_bytes(b"wrong")
+        monkeypatch.setattr(wheel, "pip_settings", lambda: IndexSettings(()))
+        with pytest.raises(TargetError, match=rf"{file} is damaged, and pip is configured"):
+            read()
+
+    def test_an_index_that_drips(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A byte now and then, each within the limit of a read, for ever."""
+        over = threading.Event()
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def drip() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                while not over.wait(0.02):
+                    connection.sendall(b"x")
+
+        threading.Thread(target=drip, daemon=True).start()
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/simple"
+        monkeypatch.setattr(wheel, "pip_settings", lambda: IndexSettings((address,)))
+        monkeypatch.setattr(wheel, "DEADLINE_SECONDS", 0.5)
+        with pytest.raises(TargetError, match=r"did not give 0\.0\.1 within 0\.5 s"):
+            wheel.read_release("0.0.1", ("a.py",), cache=tmp_path)
+        over.set()
+        listener.close()
+
+    @pytest.mark.parametrize("wrong", [None, 7, "allocate_again", ["x-mine", 1]])
+    def test_capabilities_that_are_none(
+        self, wrong: object, start: Callable[..., PythonTarget]
+    ) -> None:
+        mine = type("Mine", (EncoderCacheManager,), {"conformance_capabilities": wrong})
+        with pytest.raises(TargetError, match=r"conformance_capabilities is .*; give a tuple"):
+            start(mine)
+
+    def test_a_vector_without_steps_is_refused(self, tmp_path: Path, hand_made: Any) -> None:
+        empty = msgspec.structs.replace(next(iter(hand_made.values())), steps=())
+        with pytest.raises(VectorError, match=r"at \$\.steps: Expected `array` of length >= 1"):
+            decode(encode(empty), "x.json")
+
+
+class Int64:
+    """As numpy has integers: no `int`, and one all the same."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+@pytest.mark.parametrize(
+    ("off", "outcome"), [(0, "pass"), (7, "fail")], ids=["right", "wrong by seven"]
+)
+def test_integers_of_any_library_are_compared(
+    off: int, outcome: str, start: Callable[..., PythonTarget], hand_made: Any
+) -> None:
+    class Mine(EncoderCacheManager):
+        def __getattribute__(self, name: str) -> Any:
+            value = super().__getattribute__(name)
+            # Whoever looks from outside: the class itself counts as it did.
+            outside = sys._getframe(1).f_globals["__name__"].startswith("mmcache_conformance")
+            return Int64(value + off) if name == "num_free_slots" and outside else value
+
+    target = start(Mine)
+    vector = hand_made["reset-while-referenced"]
+    assert "num_free_slots" in target.start().capabilities["encoder_cache"]
+    assert run_vector(target, target.start(), vector).outcome == outcome
+
+
+@pytest.mark.parametrize("wrong", [None, {1}, 7.0, "7"])
+def test_what_cannot_be_compared_is_told(wrong: object, start: Callable[..., PythonTarget]) -> None:
+    class Mine(EncoderCacheManager):
+        num_freeable_slots: Any = property(lambda self: wrong, lambda self, value: None)
+
+    (said,) = PythonTarget("x", lambda: ManagerClasses("x", Mine, None)).start().uncompared
+    kind = type(wrong).__name__
+    assert said == (
+        f"encoder_cache: num_freeable_slots is of type {kind}, which cannot be compared"
+    )
 
 
 class TestNumbers:

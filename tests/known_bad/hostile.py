@@ -10,7 +10,7 @@ from typing import Any
 
 from mmcache import EncoderCacheManager, Request
 
-__all__ = ["HOSTILE", "IN_PROCESS"]
+__all__ = ["EVIL", "HOSTILE", "IN_PROCESS"]
 
 
 class _InACall(EncoderCacheManager):
@@ -95,6 +95,20 @@ class LeavesAProcess(EncoderCacheManager):
             child = subprocess.Popen(["sleep", "600"], start_new_session=True)
             with open(note, "w") as file:
                 file.write(f"{child.pid}\n")
+
+
+EVIL = "\x1b]0;owned\x07\x9b31m\u202e<script>alert(1)</script>|*x*"
+"""It would steer a terminal, and be markup."""
+
+
+class Injects(EncoderCacheManager):
+    """What it says is meant for whoever shows it."""
+
+    def allocate(self, request: Request, input_id: int) -> None:
+        raise ValueError(EVIL + "x" * 1_000_000)
+
+    def get_freed_mm_hashes(self) -> list[str]:
+        return [EVIL]
 
 
 HOSTILE = {

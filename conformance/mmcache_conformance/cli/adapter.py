@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import make_folder, write_file
+from .options import echo, make_folder, write_file
 
 __all__ = ["adapter"]
 
@@ -26,4 +26,4 @@ def adapter(language: str, directory: Path) -> None:
     make_folder(directory, "DIRECTORY")
     for file in found:
         write_file(directory / file.name, file.read_bytes())
-        click.echo(str(directory / file.name))
+        echo(str(directory / file.name))

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from ..exits import ExitCode
-from .options import json_option, print_document
+from .options import echo, json_option, print_document
 
 if TYPE_CHECKING:
     from ..logs.explain import Illegal
@@ -51,7 +51,7 @@ def check(context: click.Context, logs: tuple[str, ...], as_json: bool, audit_ev
     for log in logs:
         found.append(_checked(log, audit_every))
         if not as_json:
-            click.echo("\n".join(_verdict(found[-1])), err=found[-1].error is not None)
+            echo("\n".join(_verdict(found[-1])), err=found[-1].error is not None)
     report = report_of(found)
     if as_json:
         print_document(report)

@@ -13,6 +13,7 @@ from ..exits import ExitCode
 from .options import (
     NotWritten,
     Seconds,
+    echo,
     foreign_code,
     in_process_option,
     json_option,
@@ -141,12 +142,12 @@ def differ(
                     on_progress=on_progress,
                 )
     except (TargetError, AdapterError, ClusterError) as error:
-        click.echo(f"{target} could not be played on: {error}", err=True)
+        echo(f"{target} could not be played on: {error}", err=True)
         context.exit(ExitCode.COULD_NOT)
     if as_json:
         print_document(report)
     else:
-        click.echo("\n".join(_lines(report)))
+        echo("\n".join(_lines(report)))
     if save is not None:
         _save(save, report, quiet=as_json)
     context.exit(report.exit_code)
@@ -273,4 +274,4 @@ def _save(directory: Path, report: DifferReport, *, quiet: bool) -> None:
             raise NotWritten(f"{path} is there already and is another file: not overwritten")
         write_file(path, content)
         if not quiet:
-            click.echo(f"saved: {path}")
+            echo(f"saved: {path}")

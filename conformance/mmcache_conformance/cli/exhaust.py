@@ -14,6 +14,7 @@ import click
 from ..exits import ExitCode
 from .options import (
     cluster_option,
+    echo,
     foreign_code,
     json_option,
     print_document,
@@ -110,9 +111,9 @@ def exhaust(
             for one in _searched(search, scopes, jobs, cluster, quiet=as_json):
                 found.append(one)
                 if not as_json:
-                    click.echo("\n".join(_report(one, one.scope)))
+                    echo("\n".join(_report(one, one.scope)))
     except (TargetError, AdapterError, ClusterError) as error:
-        click.echo(f"{target} could not be exhausted: {error}", err=True)
+        echo(f"{target} could not be exhausted: {error}", err=True)
         context.exit(ExitCode.COULD_NOT)
     report = report_of(found)
     if as_json:

@@ -9,6 +9,7 @@ import click
 from ..exits import ExitCode
 from .options import (
     configuration_option,
+    echo,
     foreign_code,
     in_process_option,
     timeout_option,
@@ -70,6 +71,6 @@ def expected(
         why = report.reason
         if found is not None and why is None:
             why = "; ".join(found.undriven.values()) or "nothing was checked"
-        click.echo(f"{target} could not be started: {why}", err=True)
+        echo(f"{target} could not be started: {why}", err=True)
         context.exit(ExitCode.COULD_NOT)
-    click.echo(draft(report, link), nl=False)
+    echo(draft(report, link), nl=False)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import printable
 from ..exits import ExitCode
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
     from ..suites.select import Selection
 
@@ -26,6 +28,7 @@ __all__ = [
     "complete_vector",
     "configuration_option",
     "each_by_itself",
+    "echo",
     "foreign_code",
     "in_process_option",
     "json_option",
@@ -192,12 +195,25 @@ def foreign_code() -> Iterator[None]:
 def make_console() -> Console:
     """Standard output, as rich writes it; a reader that went away is the caller's affair."""
     from rich.console import Console
+    from rich.segment import Segment
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            # What a target says must not steer the terminal.
+            for part in super().render(renderable, options):
+                yield part if part.control else Segment(printable(part.text), part.style)
+
     return Output(highlight=False)
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print lines, of which nothing steers the terminal."""
+    click.echo("\n".join(map(printable, text.split("\n"))), err=err, nl=nl)
 
 
 def print_document(document: object) -> None:

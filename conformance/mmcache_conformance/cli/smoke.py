@@ -7,6 +7,7 @@ import click
 from ..exits import ExitCode
 from .options import (
     configuration_option,
+    echo,
     foreign_code,
     in_process_option,
     json_option,
@@ -47,7 +48,7 @@ def smoke(
     from ..verdicts.smoke import smoked
 
     def show(way: str, line: bytes) -> None:
-        click.echo(f"{way} {line.decode(errors='replace')}", err=True)
+        echo(f"{way} {line.decode(errors='replace')}", err=True)
 
     with usage_errors():
         trace = show if wire else None
@@ -65,27 +66,25 @@ def smoke(
         print_document(told)
         context.exit(told.exit_code)
     if report.implementation is None:
-        click.echo(f"{target} could not be started: {report.reason}")
+        echo(f"{target} could not be started: {report.reason}")
         context.exit(ExitCode.COULD_NOT)
     found = report.implementation
-    click.echo(f"{found.name} {found.version or '(no version)'}, {found.language}")
+    echo(f"{found.name} {found.version or '(no version)'}, {found.language}")
     for manager, names in found.capabilities.items():
-        click.echo(f"  {manager}: {', '.join(names) or 'no capabilities'}")
+        echo(f"  {manager}: {', '.join(names) or 'no capabilities'}")
     for check in checks:
         verdict = check.verdict
-        click.echo(f"{'ok  ' if check.ok else 'FAIL'}  {verdict.kind}: {check.says}")
+        echo(f"{'ok  ' if check.ok else 'FAIL'}  {verdict.kind}: {check.says}")
         if not check.ok:
-            click.echo(
-                f"      it was reported as: {verdict.outcome} {verdict.reason or ''}".rstrip()
-            )
+            echo(f"      it was reported as: {verdict.outcome} {verdict.reason or ''}".rstrip())
             for line in (verdict.stderr or "").splitlines():
-                click.echo(f"      | {line}")
+                echo(f"      | {line}")
     if not checks:
-        click.echo("FAIL  it has no manager, so nothing was checked")
+        echo("FAIL  it has no manager, so nothing was checked")
     for kind, why in found.undriven.items():
-        click.echo(f"{kind}: {why}")
+        echo(f"{kind}: {why}")
     for line in uncompared_lines(found):
-        click.echo(line)
+        echo(line)
     good = told.exit_code == ExitCode.OK
-    click.echo("its verdicts can be trusted" if good else "its verdicts cannot be trusted")
+    echo("its verdicts can be trusted" if good else "its verdicts cannot be trusted")
     context.exit(told.exit_code)

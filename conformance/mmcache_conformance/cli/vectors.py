@@ -9,6 +9,7 @@ import click
 
 from .options import (
     complete_vector,
+    echo,
     json_option,
     no_vector_matches,
     print_document,
@@ -40,7 +41,7 @@ def list_vectors(expression: str | None, as_json: bool, directory: Path | None) 
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[3]]))
+        echo("  ".join([*cells, row[3]]))
 
 
 @click.command()
@@ -69,7 +70,7 @@ def show(vector_id: str, as_json: bool, directory: Path | None) -> None:
     if as_json:
         print_document([vectors[id] for id in chosen])
         return
-    click.echo("\n".join(vector_story(vectors[id]) for id in chosen), nl=False)
+    echo("\n".join(vector_story(vectors[id]) for id in chosen), nl=False)
 
 
 def _clauses(vector: AnyVector) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..exits import ExitCode
-from .options import cluster_option, json_option, print_document, usage_errors
+from .options import cluster_option, echo, json_option, print_document, usage_errors
 
 if TYPE_CHECKING:
     from ..engines.random import RandomRun
@@ -68,10 +68,10 @@ def workloads(
                 target, passes, executor, first=seed, like=like, opener=open_any_engine
             )
     except (TargetError, AdapterError) as error:
-        click.echo(f"could not be started: {error}", err=True)
+        echo(f"could not be started: {error}", err=True)
         context.exit(ExitCode.COULD_NOT)
     except ClusterError as error:
-        click.echo(str(error), err=True)
+        echo(str(error), err=True)
         context.exit(ExitCode.COULD_NOT)
     if as_json:
         print_document(found)
@@ -81,16 +81,16 @@ def workloads(
 
 
 def _print(found: RandomRun, seed: int) -> None:
-    click.echo(
+    echo(
         f"{found.target}: {found.passes} passes of {found.workloads} workloads from seed {seed} "
         f"on, {found.preemptions} preemptions, {found.withdrawals} passes with a withdrawn encoding"
     )
     for clause, count in sorted(found.failures.items()):
         example = found.examples[clause]
-        click.echo(f"  {clause} breaks in {count} workloads, for example of seed {example}")
+        echo(f"  {clause} breaks in {count} workloads, for example of seed {example}")
     if found.like is not None:
         what = f"differs in {len(found.differences)} workloads: {list(found.differences[:5])}"
         same = "is the same"
-        click.echo(f"  the schedule of {found.like} {what if found.differences else same}")
+        echo(f"  the schedule of {found.like} {what if found.differences else same}")
     if not found.failures:
-        click.echo("  no clause breaks")
+        echo("  no clause breaks")

@@ -138,9 +138,14 @@ def _clauses(reports: Sequence[TargetReport]) -> str:
         known = clause(id)
         cells = "".join(_cell(tally(report, id)) for report in reports)
         says = element("b", escape(known.name)) + "<br>" + escape(known.says)
-        row = element("td", id) + cells + element("td", says)
+        row = element("td", escape(id)) + cells + element("td", says)
         lines.append(element("tr", row, id=f"clause-{id}"))
     return element("div", element("table", "\n".join(lines)), class_="scroll")
+
+
+def _web(link: str) -> str:
+    """The address, if a browser would only follow it."""
+    return link if link.startswith(("https://", "http://")) else "#"
 
 
 def _cell(counts: Tally) -> str:
@@ -178,7 +183,7 @@ def _article(number: int, report: TargetReport, verdict: Verdict, vector: AnyVec
     if verdict.outcome not in {"pass", "skip"}:
         parts += [element("p", escape(t), class_="soft") for t in broken_lines(vector, verdict)]
     if verdict.reason is not None:
-        link = "" if verdict.link is None else " " + element("a", "link", href=verdict.link)
+        link = "" if verdict.link is None else " " + element("a", "link", href=_web(verdict.link))
         parts.append(element("p", escape(verdict.reason) + link))
     if verdict.outcome == "pass" and verdict.reached is False:
         parts.append(element("p", "The situation did not come up.", class_="soft"))

@@ -68,7 +68,7 @@ def _table(reports: Sequence[TargetReport]) -> list[str]:
             counts = tally(report, id)
             passed = f"{'❌ ' if counts.bad else ''}{counts.passed}/{counts.run}"
             cells.append(passed if counts.run else "skipped")
-        lines.append(f"| {id} | {clause(id).name} | {' | '.join(cells)} |")
+        lines.append(f"| {_known(id)} | {_known(clause(id).name)} | {' | '.join(cells)} |")
     return lines
 
 
@@ -80,12 +80,17 @@ def _stories(report: TargetReport, by_id: dict[str, AnyVector]) -> list[str]:
         if verdict.stderr is not None:
             story += f"its standard error meanwhile:\n{verdict.stderr}\n"
         fence = "`" * max(3, _longest_run(story) + 1)
-        summary = f"{_text(report.target)}: {verdict.id}"
+        summary = f"{_text(report.target)}: {_known(verdict.id)}"
         lines += ["", f"<details><summary>{summary}</summary>", "", f"{fence}text"]
         lines += [story.rstrip("\n"), fence, "", "</details>"]
     if len(bad) > _MOST_STORIES:
         lines += ["", f"… and {len(bad) - _MOST_STORIES} more on `{_code(report.target)}`."]
     return lines
+
+
+def _known(name: str) -> str:
+    """A name as it is, unless there is more in it than in a name of ours."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]*", name) else _text(name)
 
 
 def _longest_run(text: str) -> int:
