@@ -28,6 +28,7 @@ def build_all(faults: tuple[Fault | None, ...], jobs: int = 2) -> dict[str, Path
     Raises:
         RuntimeError: One does not compile.
     """
+    _prelude(sources_with(None)["mmcache_adapter.hpp"])  # once, before several want it
     with ThreadPoolExecutor(jobs) as pool:
         built = pool.map(_build, faults)
         return dict(zip(("" if f is None else f.name for f in faults), built, strict=True))
