@@ -11,10 +11,11 @@ from mmcache_spec.campaign import workers
 
 from ..exits import ExitCode
 from ..implementation import Implementation
+from .kinds import kind_of
 from .known import Known
-from .probe import signature_of
 from .report import DifferReport, Finding
-from .search import Campaign, Done, left_out, search, sequences_of_unit
+from .search import Campaign, Done, left_out, search
+from .units import plan_of
 
 __all__ = ["run_campaign"]
 
@@ -87,7 +88,7 @@ def _units(count: int | None) -> Iterator[tuple[int, int | None]]:
     """The units with the most sequences of each; without a count, for ever."""
     unit = 0
     while count is None or count > 0:
-        most = sequences_of_unit(unit)
+        most = plan_of(unit).sequences
         if count is not None:
             most = min(most, count)
             count -= most
@@ -143,9 +144,5 @@ def _sum(a: Done, b: Done) -> Done:
 
 def _and(known: Known, finding: Finding) -> Known:
     """What was found is known from now on."""
-    signature = signature_of(finding.vector.steps[-1].call, finding.differences)
-    return Known(
-        known.decisions.union(finding.decisions),
-        known.clauses,
-        known.signatures | {signature},
-    )
+    kind = kind_of([s.call for s in finding.vector.steps], finding.differences)
+    return Known(known.decisions.union(finding.decisions), known.clauses, known.kinds | {kind})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from mmcache_vectors.manager import Manager, Vector
 
@@ -15,8 +16,10 @@ from ..targets.protocol import ManagerTarget, case_of, missing_capability
 from ..verdicts.expected import ExpectedFailures
 from ..verdicts.judge import first_difference
 from .decisions import explained_by
-from .probe import Differing, Signature, signature_of
-from .shrink import Shrunk
+from .kinds import Kind, kind_of, signature_of
+from .lanes import lane_to
+from .probe import Differing, play_through
+from .shrink import Candidate, Shrunk, shrink
 
 __all__ = ["Known", "known_of", "nothing_known"]
 
@@ -24,16 +27,21 @@ __all__ = ["Known", "known_of", "nothing_known"]
 @dataclass(frozen=True)
 class Known:
     """A difference is known if a known decision explains all of it, if it breaks known clauses
-    only, or if a known failure differs at the same call in the same way."""
+    only, or if its least sequence is of a known kind."""
 
     decisions: frozenset[str] = frozenset()
     clauses: frozenset[str] = frozenset()
-    signatures: frozenset[Signature] = field(default_factory=frozenset)
+    kinds: frozenset[Kind] = field(default_factory=frozenset)
+
+    def may_have(self, found: Shrunk[Differing]) -> bool:
+        """Whether a difference may be of a known kind, once its sequence is made short."""
+        calls = found.candidate.calls
+        signature = signature_of(calls[-1], found.found.differences)
+        return any(kind.signature == signature and kind.may_be(calls) for kind in self.kinds)
 
     def covers(self, manager: Manager, found: Shrunk[Differing]) -> bool:
+        """Whether what breaks, or a known decision, says that the difference is known."""
         parameters, calls = found.candidate.parameters, found.candidate.calls
-        if signature_of(calls[-1], found.found.differences) in self.signatures:
-            return True
         if self.clauses:
             broken = blamed(specified(manager), parameters, calls, found.found.differences)
             if broken and self.clauses.issuperset(broken):
@@ -58,7 +66,8 @@ def known_of(
     named = {e.vector for e in expected.expected}
     listed = [v for v in suite if v.id in named or clauses.intersection(v.clauses)]
     decisions: set[str] = set()
-    signatures: set[Signature] = set()
+    kinds: set[Kind] = set()
+    lane = lane_to(target)
     for vector in _manager_vectors(listed):
         if missing_capability(vector, implementation) is not None:
             continue
@@ -67,12 +76,20 @@ def known_of(
         if wrong is None:
             continue
         step, differences = wrong
-        signatures.add(signature_of(vector.steps[step].call, differences))
-        calls = [s.call for s in vector.steps[: step + 1]]
-        decisions.update(
-            explained_by(vector.manager, vector.parameters, calls, answers[: step + 1])
+        calls = tuple(s.call for s in vector.steps[: step + 1])
+        given = answers[: step + 1]
+        decisions.update(explained_by(vector.manager, vector.parameters, calls, given))
+        expected_answers = tuple(s.expect for s in vector.steps[: step + 1])
+        found = Shrunk(
+            Candidate(vector.parameters, calls), Differing(expected_answers, given, differences)
         )
-    return Known(frozenset(decisions), clauses, frozenset(signatures))
+        if Known(kinds=frozenset(kinds)).may_have(found):
+            continue
+        offered = frozenset(implementation.capabilities[vector.manager])
+        probe = partial(play_through, lane, vector.manager, offered)
+        least = shrink(found, probe)
+        kinds.add(kind_of(least.candidate.calls, least.found.differences))
+    return Known(frozenset(decisions), clauses, frozenset(kinds))
 
 
 def _manager_vectors(vectors: Iterable[AnyVector]) -> Iterable[Vector]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -19,7 +18,7 @@ from ..verdicts.model import Difference
 from .lanes import Lane
 from .shrink import Candidate, Shrunk
 
-__all__ = ["Differing", "Played", "Signature", "play_through", "signature_of"]
+__all__ = ["Differing", "Played", "play_through"]
 
 
 @dataclass(frozen=True)
@@ -40,27 +39,6 @@ class Differing:
     expected: tuple[Expect, ...]
     answers: tuple[Answer, ...]
     differences: tuple[Difference, ...]
-
-
-Signature = tuple[str, ...]
-"""What kind of difference it is: the call, and what differs in which direction."""
-
-
-def signature_of(call: Call, differences: Sequence[Difference]) -> Signature:
-    """Two differences of one signature are perhaps two looks at one defect."""
-    return (call_name(call), *(_direction(d) for d in differences))
-
-
-def _direction(difference: Difference) -> str:
-    expected, got = difference.expected, difference.got
-    if difference.what == "error":
-        return "error"
-    if difference.what == "returns" and isinstance(expected, tuple) and isinstance(got, tuple):
-        more, fewer = set(got) - set(expected), set(expected) - set(got)
-        return "reports " + (("other" if fewer else "more") if more else "fewer")
-    if isinstance(expected, bool):
-        return f"{difference.what} {got}"
-    return difference.what
 
 
 def play_through(

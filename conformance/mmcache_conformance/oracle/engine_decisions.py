@@ -3,7 +3,9 @@
 Schedulers are free in what they schedule when, so passes cannot be compared call by call, as the
 answers of a manager can. What is compared is the first pass that breaks a clause: it breaks the
 same ones, of the same hashes and requests, and leaves the ledger and the worker with the same, as
-in the reference engine with that decision.
+in the reference engine with that decision; and so in every vector that the decision fails, but for
+those that another of the engine's decisions explains. An engine that does nothing at all looks like
+many of them in some vector.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class EngineDecisions:
         """Those that explain most first; those that other vectors speak against last."""
         names = [n for n in VARIANTS if n in REFERENCE_VARIANTS and VARIANTS[n].expected]
         alike = {n: [id for id in self._failures if self._same(n, id)] for n in names}
-        against = {n: self._against(n) for n in names if alike[n]}
+        against = self._all_against({n: ids for n, ids in alike.items() if ids})
         left = dict.fromkeys(self._failures)
         found: list[Decision] = []
         while True:
@@ -60,7 +62,8 @@ class EngineDecisions:
             left = {id: None for id in left if id not in cover[best]}
         for name, contradicting in against.items():
             ids = [id for id in alike[name] if id in left]
-            if contradicting and ids:
+            # What explains less than half of what it fails itself is chance.
+            if ids and 0 < len(contradicting) < len(alike[name]):
                 found.append(self._told(name, ids, (), contradicting))
         return found
 
@@ -71,13 +74,26 @@ class EngineDecisions:
         failure = self._failures[id]
         return _symptoms(failure.breaches, failure.records) == _of_reference(name, vector)
 
-    def _against(self, name: str) -> tuple[str, ...]:
-        """The vectors that the decision fails, and this engine passes."""
+    def _all_against(self, alike: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+        """For each decision the vectors that it fails, and that this engine passes, or fails in a
+        way that no decision without such vectors explains."""
+        passed = [id for id in self._ran if id not in self._failures]
+        against = {name: self._failing_among(name, passed) for name in alike}
+        while True:
+            taken = [name for name in alike if not against[name]]
+            explained = {id for name in taken for id in alike[name]}
+            open_ = [id for id in self._failures if id not in explained]
+            found = {name: self._failing_among(name, open_) for name in taken}
+            if not any(found.values()):
+                return against
+            against |= {name: ids for name, ids in found.items() if ids}
+
+    def _failing_among(self, name: str, ids: Sequence[str]) -> tuple[str, ...]:
+        """Those of the vectors that the reference engine with this decision fails."""
         return tuple(
             id
-            for id in self._ran
-            if id not in self._failures
-            and name in self._vectors[id].kills
+            for id in ids
+            if name in self._vectors[id].kills
             and _of_reference(name, self._vectors[id]) is not None
         )
 

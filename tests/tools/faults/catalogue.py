@@ -1,4 +1,4 @@
-"""The faults, as `catalogue.toml` and `held_out.toml` have them, and the sources with one of them in it."""
+"""The faults of `catalogue.toml` and `held_out.toml`, and the sources with one of them in it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,12 @@ def _keyed(kind: str, key: str) -> Iterator[Change]:
         yield Change(_DRIVER, "return cache_.idle();", _named("cache_.idle()"))
         yield Change(_DRIVER, "result[hash]", "result[names_.at(hash)]")
     else:
-        for before in ("cache_.find(", "cache_.insert(", "{ cache_.consume(", "++k) cache_.consume("):
+        for before in (
+            "cache_.find(",
+            "cache_.insert(",
+            "{ cache_.consume(",
+            "++k) cache_.consume(",
+        ):
             yield Change(_DRIVER, f"{before}{name}", f"{before}key_of({name})")
         yield Change(_DRIVER, f"uses.find({name})", f"uses.find(key_of({name}))")
         yield Change(_DRIVER, "push_back(use.first)", "push_back(names_.at(use.first))")
@@ -84,7 +89,9 @@ def _keyed(kind: str, key: str) -> Iterator[Change]:
 
 def _named(keys: str) -> str:
     listed = f"for (const auto& key : {keys}) told.push_back(names_.at(key));"
-    return f"std::remove_cv_t<std::remove_reference_t<decltype({keys})>> told; {listed} return told;"
+    return (
+        f"std::remove_cv_t<std::remove_reference_t<decltype({keys})>> told; {listed} return told;"
+    )
 
 
 def sources_with(fault: Fault | None) -> dict[str, str]:

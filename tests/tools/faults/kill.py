@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmcache_conformance.differ.search import Campaign, search, sequences_of_unit
+from mmcache_conformance.differ.search import Campaign, search
+from mmcache_conformance.differ.units import plan_of
 from mmcache_conformance.open import open_target
 from mmcache_conformance.suites.load import load_suite
 from mmcache_conformance.verdicts.model import CallFailure
@@ -61,7 +62,7 @@ def first_sequence(target: str, sequences: int) -> int | None:
     campaign = Campaign(target, shrinks=False, timeout=3)
     played = unit = 0
     while played < sequences:
-        most = min(sequences_of_unit(unit), sequences - played)
+        most = min(plan_of(unit).sequences, sequences - played)
         done = search(campaign, unit, most)
         if done.finding is not None:
             return played + done.finding.sequence
