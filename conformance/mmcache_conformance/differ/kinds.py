@@ -9,11 +9,9 @@ from mmcache_vectors.manager import Call
 
 from ..targets.protocol import call_name
 from ..verdicts.model import Difference
+from ..verdicts.signature import Signature, signature_of
 
-__all__ = ["Kind", "Signature", "kind_of", "signature_of"]
-
-Signature = tuple[str, ...]
-"""In what an answer is wrong: the call, and what differs in which direction."""
+__all__ = ["Kind", "kind_of"]
 
 _CLASSES = {
     "check_and_update_cache": "take",
@@ -44,11 +42,6 @@ class Kind:
         return self.calls <= _classes(calls)
 
 
-def signature_of(call: Call, differences: Sequence[Difference]) -> Signature:
-    """Two differences of one signature are perhaps two looks at one defect."""
-    return (call_name(call), *(_direction(d) for d in differences))
-
-
 def kind_of(calls: Sequence[Call], differences: Sequence[Difference]) -> Kind:
     """The kind of a difference that the last call of a least sequence shows."""
     counts = tuple(
@@ -61,17 +54,3 @@ def kind_of(calls: Sequence[Call], differences: Sequence[Difference]) -> Kind:
 
 def _classes(calls: Sequence[Call]) -> frozenset[str]:
     return frozenset(_CLASSES.get(name, name) for name in map(call_name, calls))
-
-
-def _direction(difference: Difference) -> str:
-    expected, got = difference.expected, difference.got
-    if difference.what == "error":
-        return "error"
-    if difference.what == "returns" and isinstance(expected, tuple) and isinstance(got, tuple):
-        more, fewer = set(got) - set(expected), set(expected) - set(got)
-        if not more and not fewer:
-            return "reports twice"
-        return "reports " + (("other" if fewer else "more") if more else "fewer")
-    if isinstance(expected, bool):
-        return f"{difference.what} {got}"
-    return difference.what

@@ -15,8 +15,9 @@ from ..suites.load import AnyVector
 from ..targets.protocol import ManagerTarget, case_of, missing_capability
 from ..verdicts.expected import ExpectedFailures
 from ..verdicts.judge import first_difference
+from ..verdicts.signature import signature_of
 from .decisions import explained_by
-from .kinds import Kind, kind_of, signature_of
+from .kinds import Kind, kind_of
 from .lanes import lane_to
 from .probe import Differing, play_through
 from .shrink import Candidate, Shrunk, shrink

@@ -17,8 +17,9 @@ __all__ = ["PHASES", "Ask", "Phase", "Place", "Scene", "draw_phases"]
 
 @dataclass(frozen=True)
 class Place:
-    """An input: the request, its position there, and the hash, each as a number."""
+    """An input: its number among all, and the request, its position there, and the hash."""
 
+    number: int
     request: int
     position: int
     mm_hash: int
@@ -41,14 +42,22 @@ class Scene(Protocol):
     """The specified state as a phase sees it: after each call it has changed."""
 
     @property
-    def places(self) -> Sequence[Place]: ...
+    def places(self) -> Sequence[Place]:
+        """Those that the walk is about: a call names a place by where it stands here."""
+
     @property
-    def requests(self) -> int: ...
-    def size(self, place: int) -> int: ...
+    def requests(self) -> int:
+        """How many requests there are."""
+
+    def size(self, place: int) -> int:
+        """The size of its item."""
+
     def held(self) -> list[int]:
         """The places that hold their hash."""
 
-    def is_cached(self, place: int) -> bool: ...
+    def is_cached(self, place: int) -> bool:
+        """Whether its hash is cached."""
+
     def room(self) -> tuple[int, int]:
         """The free and the freeable slots."""
 

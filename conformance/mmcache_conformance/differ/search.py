@@ -26,8 +26,9 @@ from ..targets.open import open_manager
 from ..targets.protocol import ALLOCATE_AGAIN, CALLS, MANAGERS, OBSERVABLES, Case
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import Difference
+from ..verdicts.signature import Signature, signature_of
 from .decisions import decisions_about, explained_by
-from .kinds import Signature, kind_of, signature_of
+from .kinds import kind_of
 from .known import Known, nothing_known
 from .lanes import Answered, Lane, lane_to
 from .probe import Differing, play_through

@@ -38,20 +38,20 @@ _SMALL = tuple(
 _FIRST = (
     *_SMALL,
     Plan(LARGEST, 256),
-    Plan(Largest(5, 3, 8), 32, _LONG, 4),
+    Plan(Largest(5, 3, 8), 16, _LONG, 4),
     Plan(LARGEST, 512),
-    Plan(Largest(18, 18, 20, full=True), 192, _OF_MIDDLE, 16),
-    Plan(Largest(4, 3, 270, tall=True), 96, _OF_MIDDLE, 16),
+    Plan(Largest(18, 18, 20, full=True), 64, _OF_MIDDLE, 8),
+    Plan(Largest(3, 2, 270, tall=True, full=True), 64, _OF_MIDDLE, 8),
     Plan(LARGEST, 512),
     Plan(Largest(8, 4, 12, full=True), 512, (16, 24, 40, 60)),
 )
 _LARGE = Plan(LARGEST, 4096)
 _LATER = (
     _LARGE,
-    Plan(Largest(36, 20, 40, full=True), 192, (60, 90, 150, 300), 8),
+    Plan(Largest(36, 20, 40, full=True), 96, (60, 90, 150, 300), 4),
     Plan(Largest(5, 3, 8), 96, _LONG, 4),
     _LARGE,
-    Plan(Largest(4, 3, 270, tall=True), 192, _OF_MIDDLE, 16),
+    Plan(Largest(3, 3, 270, tall=True, full=True), 128, _OF_MIDDLE, 8),
     Plan(Largest(14, 14, 20), 1024, (24, 40, 60), 32),
     Plan(Largest(24, 3, 26, full=True, tall=True), 384, _OF_MIDDLE, 16),
     Plan(Largest(8, 4, 12, full=True), 2048, (16, 24, 40, 60)),

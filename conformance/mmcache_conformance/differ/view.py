@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mmcache_spec.evaluate.compiled import CompiledSystem, Packed
 from mmcache_spec.evaluate.interpreter import World
 from mmcache_vectors.manager import Observed, Parameters
 
-__all__ = ["View"]
+from .phases import Place
+
+__all__ = ["View", "WalkedScene"]
 
 
 class View:
@@ -27,7 +29,7 @@ class View:
         self._hashes = [named[h] for h in world.universe["Hash"]]
         self._bits = {h: k for k, h in enumerate(world.universe["Hash"])}
         sizes = {i.identifier: i.num_embeds for r in parameters.requests for i in r.items}
-        self._sizes = [sizes[name] for name in self._hashes]
+        self._sizes = [sizes.get(name, 0) for name in self._hashes]
         self._requests = [r.request_id for r in parameters.requests]
         universe = world.universe
         owner, position = world.functions["owner"], world.functions["position"]
@@ -112,3 +114,33 @@ class View:
                     lists.setdefault(request, []).append(position)
             known = self._held[bits] = {r: tuple(sorted(ks)) for r, ks in lists.items()}
         return known
+
+
+class WalkedScene:
+    """The state that a walk has come to, as its phases see it."""
+
+    def __init__(
+        self, view: View, places: Sequence[Place], parameters: Parameters, state: Packed
+    ) -> None:
+        self._view, self._parameters, self.places, self.state = view, parameters, places, state
+
+    @property
+    def requests(self) -> int:
+        return len(self._parameters.requests)
+
+    def size(self, place: int) -> int:
+        at = self.places[place]
+        return self._parameters.requests[at.request].items[at.position].num_embeds
+
+    def held(self) -> list[int]:
+        bits = self._view.held(self.state)
+        return [k for k, place in enumerate(self.places) if bits >> place.number & 1]
+
+    def is_cached(self, place: int) -> bool:
+        return self._view.is_cached(self.state, self.places[place].mm_hash)
+
+    def room(self) -> tuple[int, int]:
+        return self._view.slots(self.state)
+
+    def idle(self) -> list[int]:
+        return self._view.idle_sizes(self.state)

@@ -6,14 +6,14 @@ it, so that later walks of the same world can go the same way for nothing and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
 import msgspec
 
 from mmcache_spec.evaluate.compiled import CompiledCall, CompiledSystem, Packed, with_numbers
-from mmcache_spec.evaluate.interpreter import World
+from mmcache_spec.evaluate.interpreter import ActionCall, World
 from mmcache_spec.oracle import input_name, spec_calls
 from mmcache_vectors.manager import (
     Allocate,
@@ -25,14 +25,15 @@ from mmcache_vectors.manager import (
     GetFreedMmHashes,
     Observed,
     Parameters,
+    Request,
     Reset,
 )
 
 from ..oracle.systems import specified
 from ..targets.protocol import ALLOCATE_AGAIN, call_name
 from .phases import Ask, Place, draw_phases
-from .view import View
-from .worlds import CAPACITY, LARGEST_NUMBER, Shape, open_world
+from .view import View, WalkedScene
+from .worlds import CAPACITY, LARGEST_NUMBER, NEWCOMER, Shape, open_world
 
 __all__ = ["CompiledShape", "Edge", "WalkedWorld"]
 
@@ -57,6 +58,9 @@ _WANDERS = 0.4
 
 _MOST_IN_VAIN = 12
 """Phases without a call, before a walk goes on by habit."""
+
+_POSITIONS = {*range(13), 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257}
+"""The positions that walks are about: each costs a compilation, and widths end at these."""
 
 _GOES_ON = 0.55
 """How often a walk takes a call that an earlier one has made from the same state."""
@@ -102,10 +106,19 @@ class CompiledShape:
 
     def functions(self, call: Call) -> list[CompiledCall]:
         """What may perform the call, of which the guards of at most one allow it."""
+        if self.asks_for_admission(call):
+            call = _OF_NEWCOMER
         if call not in self._functions:
             choices = [c for c in spec_calls(self.system, call) if c.action in self.actions]
+            if call is _OF_NEWCOMER:
+                numbers = {**choices[0].arguments, "input": NEWCOMER}
+                choices = [ActionCall(choices[0].action, numbers)]
             self._functions[call] = [self.compiled.compile(choice) for choice in choices]
         return self._functions[call]
+
+    def asks_for_admission(self, call: Call) -> bool:
+        """Whether what answers is compiled for the newcomer, which is not cached."""
+        return isinstance(call, CanAllocate) and self.shape.manager == "encoder_cache"
 
 
 class WalkedWorld:
@@ -128,6 +141,8 @@ class WalkedWorld:
             for request, carried in zip(parameters.requests, shape.shape.requests, strict=True)
             for item, k in zip(request.items, carried, strict=True)
         }
+        names[NEWCOMER] = ""
+        self._numbers[f"z_{NEWCOMER}"] = 0
         self._twins = self._bits_of_twins(names)
         self._numbers[CAPACITY] = parameters.cache_size
         self._view = View(shape.compiled, world, names, parameters, shown)
@@ -145,16 +160,15 @@ class WalkedWorld:
             ]
             for habit in _HABITS
         ]
-        self._places = [
-            (r, f"r{number + 1}", k)
-            for number, r in enumerate(parameters.requests)
-            for k in range(len(r.items))
-        ]
-        self._places_of_phases = [
-            Place(number, k, h)
+        every = [
+            (number, k, h)
             for number, carried in enumerate(shape.shape.requests)
             for k, h in enumerate(carried)
         ]
+        pairs = list(zip(parameters.requests, shape.shape.requests, strict=True))
+        self._items = {request.request_id: request.items for request, _ in pairs}
+        self._hashes = {request.request_id: carried for request, carried in pairs}
+        self._places = [Place(k, *at) for k, at in enumerate(every) if at[1] in _POSITIONS]
 
     def walk(self, random: Random, length: int) -> Iterator[Edge]:
         """So many calls, or fewer where nothing may be called any more."""
@@ -182,17 +196,19 @@ class WalkedWorld:
         return self._new_edge(random, node, kinds)
 
     def _by_phases(self, random: Random, length: int, kinds: list[str]) -> Iterator[Edge]:
-        scene = _Scene(self._view, self._places_of_phases, self.parameters, self._root)
+        scene = WalkedScene(self._view, self._places, self.parameters, self._root.state)
+        node = self._root
         phases, vain = draw_phases(random), 0
         while length > 0:
             before = length
             asks = iter([Ask()]) if vain > _MOST_IN_VAIN else random.choice(phases)(scene, random)
             for ask in asks:
-                edge = self._asked(random, scene.node, ask, kinds)
+                edge = self._asked(random, node, ask, kinds)
                 if edge is None:
                     continue
                 yield edge
-                scene.node = edge.node
+                node = edge.node
+                scene.state = node.state
                 length -= 1
                 if length == 0:
                     return
@@ -215,7 +231,7 @@ class WalkedWorld:
             return _RESET, _RESET
         if ask.kind == "free":
             return Free(self.parameters.requests[ask.at].request_id), Free(f"r{ask.at + 1}")
-        request, name, k = self._places[ask.at]
+        request, name, k = self._named(self._places[ask.at])
         if ask.kind == "can_allocate":
             budget = max(0, min(ask.budget, LARGEST_NUMBER))
             made = CanAllocate(request.request_id, k, budget, ask.pending)
@@ -241,10 +257,16 @@ class WalkedWorld:
     def _made_now(self, node: _Node, call: Call, specified_call: Call) -> Edge | None:
         if self._twins and self._clashes(node.state, specified_call):
             return None
+        numbers = self._numbers
+        if isinstance(call, CanAllocate) and self._shape.asks_for_admission(call):
+            if self._view.is_cached(node.state, self._hashes[call.request][call.input_id]):
+                return None
+            size = self._items[call.request][call.input_id].num_embeds
+            numbers = {**numbers, f"z_{NEWCOMER}": size}
         functions = self._functions.get(specified_call)
         if functions is None:
             compiled = self._shape.functions(specified_call)
-            functions = [with_numbers(f, self._numbers) for f in compiled]
+            functions = [with_numbers(f, numbers) for f in compiled]
             self._functions[specified_call] = functions
         integers = (
             (call.encoder_compute_budget, call.num_embeds_to_schedule)
@@ -292,7 +314,8 @@ class WalkedWorld:
         if kind == "free":
             number = int(random.random() * len(self.parameters.requests))
             return Free(self.parameters.requests[number].request_id), Free(f"r{number + 1}")
-        request, name, k = self._places[int(random.random() * len(self._places))]
+        place = self._places[int(random.random() * len(self._places))]
+        request, name, k = self._named(place)
         if kind == "can_allocate":
             size = request.items[k].num_embeds
             budget, pending = self._amounts(random, node, size)
@@ -300,6 +323,10 @@ class WalkedWorld:
             return made, CanAllocate(name, k, 0, 0)
         make = _MAKERS[kind]
         return make(request.request_id, k), make(name, k)
+
+    def _named(self, place: Place) -> tuple[Request, str, int]:
+        """The request, what it is called in the shape, and the position."""
+        return self.parameters.requests[place.request], f"r{place.request + 1}", place.position
 
     def _amounts(self, random: Random, node: _Node, size: int) -> tuple[int, int]:
         """A budget and a pending size, often just at a boundary of this state."""
@@ -315,36 +342,7 @@ class WalkedWorld:
         return min(budget, LARGEST_NUMBER), pending
 
 
-class _Scene:
-    """The state that a walk has come to, as its phases see it."""
-
-    def __init__(
-        self, view: View, places: Sequence[Place], parameters: Parameters, node: _Node
-    ) -> None:
-        self._view, self._parameters, self.places, self.node = view, parameters, places, node
-
-    @property
-    def requests(self) -> int:
-        return len(self._parameters.requests)
-
-    def size(self, place: int) -> int:
-        at = self.places[place]
-        return self._parameters.requests[at.request].items[at.position].num_embeds
-
-    def held(self) -> list[int]:
-        bits = self._view.held(self.node.state)
-        return [k for k in range(len(self.places)) if bits >> k & 1]
-
-    def is_cached(self, place: int) -> bool:
-        return self._view.is_cached(self.node.state, self.places[place].mm_hash)
-
-    def room(self) -> tuple[int, int]:
-        return self._view.slots(self.node.state)
-
-    def idle(self) -> list[int]:
-        return self._view.idle_sizes(self.node.state)
-
-
+_OF_NEWCOMER = CanAllocate("r1", 0, 0, 0)
 _REPORT, _RESET = GetFreedMmHashes(), Reset()
 _MAKERS: dict[str, _Kind] = {
     "check_and_update_cache": CheckAndUpdateCache,

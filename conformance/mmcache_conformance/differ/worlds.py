@@ -20,6 +20,7 @@ __all__ = [
     "CAPACITY",
     "LARGEST",
     "LARGEST_NUMBER",
+    "NEWCOMER",
     "SAFE_NUMBER",
     "Largest",
     "Shape",
@@ -30,6 +31,14 @@ __all__ = [
 
 CAPACITY = "z_capacity"
 """The name of the capacity in an open world; the size of the hash `h3` is `z_h3`."""
+
+NEWCOMER = "newcomer"
+"""A hash, and an input, of every open world that no call is about: it is never cached.
+
+Whether an item is admitted, and what goes for it, depends on its size alone if it is not cached. So
+what admits the newcomer, given another's size for its own, admits the other: the question that
+takes long to compile is compiled once, not for each hash.
+"""
 
 
 SAFE_NUMBER = (1 << 53) - 1
@@ -92,14 +101,23 @@ def open_world(shape: Shape) -> World:
     names = [f"h{k}" for k in range(shape.hashes)]
     requests = [f"r{k + 1}" for k in range(len(shape.requests))]
     closed = world_of(_parameters(shape, 1, names, [1] * shape.hashes, requests))
-    sizes = {name: code(f"z_{name}") for name in closed.universe["Hash"]}
-    hash_of = closed.functions["hash_of"]
-    embeds = {i: sizes[h] for i, h in hash_of.items()}
-    return World(
-        closed.universe,
-        {"capacity": code(CAPACITY)},
-        {**closed.functions, "size": sizes, "embeds": embeds},
-    )
+    universe = {
+        sort: names if sort == "Request" else (*names, NEWCOMER)
+        for sort, names in closed.universe.items()
+    }
+    given = closed.functions
+    sizes = {name: code(f"z_{name}") for name in universe["Hash"]}
+    hash_of = {**given["hash_of"], NEWCOMER: NEWCOMER}
+    functions = {
+        **given,
+        "size": sizes,
+        "hash_of": hash_of,
+        "embeds": {i: sizes[h] for i, h in hash_of.items()},
+        "identifier": {**given["identifier"], NEWCOMER: NEWCOMER},
+        "owner": {**given["owner"], NEWCOMER: universe["Request"][0]},
+        "position": {**given["position"], NEWCOMER: 0},
+    }
+    return World(universe, {"capacity": code(CAPACITY)}, functions)
 
 
 def draw_parameters(random: Random, shape: Shape, most: int = SAFE_NUMBER) -> Parameters:

@@ -9,6 +9,7 @@ said to be unexplained, and never laid to the nearest one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
@@ -24,6 +25,7 @@ from ..suites.load import AnyVector
 from ..targets.protocol import OBSERVABLES, Answer
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import CallFailure, Decision, Difference, PassFailure, TargetReport, Verdict
+from ..verdicts.signature import Signature, signature_of
 from .blame import blamed
 from .systems import specified
 
@@ -247,10 +249,24 @@ class _Played:
         ]
         while True:
             open_ = [id for id in self._failures if not self._is_explained(id, taken)]
-            kept = [name for name in taken if not self._failing_among(name, open_)]
+            kept = [
+                name
+                for name in taken
+                if self._explains_most(name, open_) and not self._failing_among(name, open_)
+            ]
             if kept == taken:
                 return taken
             taken = kept
+
+    def _explains_most(self, name: str, open_: Sequence[str]) -> bool:
+        """Whether of each signature that it explains, fewer failures are left unexplained."""
+        mine = Counter(self._signature(id) for id, names in self._agreeing.items() if name in names)
+        others = Counter(map(self._signature, open_))
+        return all(others[signature] < count for signature, count in mine.items())
+
+    def _signature(self, id: str) -> Signature:
+        failure = self._failures[id]
+        return signature_of(self._vectors[id].steps[failure.step].call, failure.differences)
 
     def _is_explained(self, id: str, taken: Sequence[str]) -> bool:
         alone = any(name in self._agreeing[id] for name in taken)

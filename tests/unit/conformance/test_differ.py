@@ -41,6 +41,7 @@ from mmcache_spec.model.variants import VARIANTS
 from mmcache_spec.oracle import Replay
 from mmcache_vectors.document import schema_of
 from mmcache_vectors.manager import (
+    Allocate,
     Call,
     CanAllocate,
     CheckAndUpdateCache,
@@ -276,7 +277,7 @@ def _situations(edges: list[Edge]) -> set[str]:
             if ended.get(call.request) == len(before.held.get(call.request, ())) == 0:
                 seen.add("a request ends twice")
             ended[call.request] = 0
-        elif getattr(call, "request", None) in ended and now.held.get(call.request):
+        elif isinstance(call, Allocate) and call.request in ended:
             seen.add("an id comes back")
         before = now
     return seen
