@@ -71,8 +71,11 @@ _REPORT, _RESET, _ANY = Ask("get_freed_mm_hashes"), Ask("reset"), Ask()
 
 
 def draw_phases(random: Random) -> tuple[Phase, ...]:
-    """The few phases that one walk consists of."""
-    return tuple(random.sample(PHASES, random.choice((1, 2, 2, 3, 4))))
+    """The few phases that one walk consists of: any, or some that lead on from one another."""
+    chosen = random.sample(PHASES, random.choice((0, 1, 2, 3)))
+    if not chosen or random.random() < 0.5:
+        chosen += random.choice(_CIRCLES)
+    return tuple(chosen)
 
 
 # --- steps that phases are made of -------------------------------------------------------------
@@ -302,3 +305,12 @@ PHASES: tuple[Phase, ...] = (
     _report,
     _begin_again,
 )
+
+_CIRCLES: tuple[tuple[Phase, ...], ...] = (
+    (_fill, _drain, _squeeze),
+    (_fill, _end, _enlarge),
+    (_fill, _drain, _enlarge, _report),
+    (_scan, _squeeze, _report),
+    (_share, _squeeze),
+)
+"""An eviction of several needs a full cache of which much is idle."""

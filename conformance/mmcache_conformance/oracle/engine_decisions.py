@@ -49,6 +49,7 @@ class EngineDecisions:
         """Those that explain most first; those that other vectors speak against last."""
         names = [n for n in VARIANTS if n in REFERENCE_VARIANTS and VARIANTS[n].expected]
         alike = {n: [id for id in self._failures if self._same(n, id)] for n in names}
+        alike = self._without_chance(alike)
         against = self._all_against({n: ids for n, ids in alike.items() if ids})
         left = dict.fromkeys(self._failures)
         found: list[Decision] = []
@@ -62,8 +63,8 @@ class EngineDecisions:
             left = {id: None for id in left if id not in cover[best]}
         for name, contradicting in against.items():
             ids = [id for id in alike[name] if id in left]
-            # What explains less than half of what it fails itself is chance.
-            if ids and 0 < len(contradicting) < len(alike[name]):
+            # What explains little more than what speaks against it is chance.
+            if ids and 0 < 2 * len(contradicting) < len(alike[name]):
                 found.append(self._told(name, ids, (), contradicting))
         return found
 
@@ -73,6 +74,28 @@ class EngineDecisions:
             return False
         failure = self._failures[id]
         return _symptoms(failure.breaches, failure.records) == _of_reference(name, vector)
+
+    def _without_chance(self, alike: Mapping[str, list[str]]) -> dict[str, list[str]]:
+        """Without the decisions that explain fewer failures of a clause than are left unexplained:
+        an engine that breaks it everywhere breaks it there as well."""
+        kept = {name: ids for name, ids in alike.items() if ids}
+        while True:
+            explained = {id for ids in kept.values() for id in ids}
+            open_ = [self._broken(id) for id in self._failures if id not in explained]
+            chance = []
+            for name, ids in kept.items():
+                mine = frozenset[str]().union(*map(self._broken, ids))
+                if sum(bool(broken & mine) for broken in open_) >= len(ids):
+                    chance.append(name)
+            if not chance:
+                return {name: kept.get(name, []) for name in alike}
+            kept = {name: ids for name, ids in kept.items() if name not in chance}
+
+    def _broken(self, id: str) -> frozenset[str]:
+        """The clauses that the first wrong pass breaks."""
+        breaches = self._failures[id].breaches
+        first = min(b.pass_number for b in breaches)
+        return frozenset(b.clause for b in breaches if b.pass_number == first)
 
     def _all_against(self, alike: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
         """For each decision the vectors that it fails, and that this engine passes, or fails in a

@@ -448,7 +448,7 @@ class TwoDefects(EncoderCacheManager):
 
 def test_two_defects_of_one_signature_are_two_findings() -> None:
     target = f"{__name__}:{TwoDefects.__name__}"
-    report = _report("differ", target, "--count", "150", "--findings", "2")
+    report = _report("differ", target, "--count", "600", "--findings", "2")
     assert len(report.findings) == 2
     (one,), (other,) = (f.differences for f in report.findings)
     assert (one.expected, one.got) == (("A",), ())
@@ -465,7 +465,7 @@ class EndsAfterOne(EncoderCacheManager):
 
 def test_one_defect_is_one_finding() -> None:
     target = f"{__name__}:{EndsAfterOne.__name__}"
-    report = _report("differ", target, "--count", "150", "--findings", "2")
+    report = _report("differ", target, "--count", "600", "--findings", "2")
     assert len(report.findings) == 1
     assert report.known
 

@@ -11,7 +11,7 @@ from mmcache_conformance.differ.search import Campaign, search
 from mmcache_conformance.exhaust.search import exhaust
 from mmcache_conformance.exhaust.world import SearchScope
 from mmcache_conformance.logs.check import check_log
-from mmcache_conformance.logs.format import Allocated, Asked, Created, Freed, Reported
+from mmcache_conformance.logs.format import Allocated, Asked, Created, Freed, LogEvent, Reported
 from mmcache_conformance.open import open_target
 from mmcache_conformance.suites.load import load_suite
 from mmcache_conformance.verdicts.run import run_target
@@ -66,7 +66,7 @@ def test_a_name_that_is_missing_is_not(judge: Any) -> None:
     ("told", "allowed"), [(("A",), True), (("A", "A"), True), ((), False), (("A", "B", "A"), False)]
 )
 def test_so_does_check(told: tuple[str, ...], allowed: bool) -> None:
-    events = [
+    events: list[LogEvent] = [
         Created("m", 0, "encoder_cache", 4),
         Allocated("m", 1, "r", 0, "A", 4),
         Freed("m", 2, "r"),
