@@ -54,7 +54,11 @@ _MOST_TRIES = 40
 """Calls drawn in vain, because the guards refuse them, before a walk ends."""
 
 _WANDERS = 0.4
-"""How many walks are of habit alone; the others go from phase to phase."""
+"""How many walks are of habit alone; the others begin, or go all the way, from phase to phase."""
+
+_SCRIPTS, _SCRIPT = 5, 40
+"""So many beginnings by phases are made for a world, of so many calls; longer walks have phases of
+their own all the way."""
 
 _MOST_IN_VAIN = 12
 """Phases without a call, before a walk goes on by habit."""
@@ -151,6 +155,7 @@ class WalkedWorld:
         self._root = _Node(start, self._view.observed(start))
         self._nodes = {start: self._root}
         self._functions: dict[Call, list[CompiledCall]] = {}
+        self._scripts: list[tuple[Edge, ...]] = []
         self._habits = [
             [
                 name
@@ -177,16 +182,30 @@ class WalkedWorld:
             kinds = sorted(self._shape.capabilities.intersection(_KINDS))
             if not kinds:
                 return
-        if random.random() < _WANDERS:
-            node = self._root
-            for _ in range(length):
-                edge = self._by_habit(random, node, kinds)
-                if edge is None:
-                    return
+        node = self._root
+        if random.random() >= _WANDERS:
+            if length > _SCRIPT:
+                yield from self._by_phases(random, length, kinds)
+                return
+            script = self._script(random, kinds)
+            begun = script[: min(length, random.randint(1, 2 * len(script)))] if script else ()
+            for edge in begun:
                 yield edge
                 node = edge.node
-        else:
-            yield from self._by_phases(random, length, kinds)
+            length -= len(begun)
+        for _ in range(length):
+            following = self._by_habit(random, node, kinds)
+            if following is None:
+                return
+            yield following
+            node = following.node
+
+    def _script(self, random: Random, kinds: list[str]) -> tuple[Edge, ...]:
+        """Phases that several walks of the world begin with, each so far as it likes."""
+        if len(self._scripts) < _SCRIPTS:
+            self._scripts.append(tuple(self._by_phases(random, _SCRIPT, kinds)))
+            return self._scripts[-1]
+        return random.choice(self._scripts)
 
     def _by_habit(self, random: Random, node: _Node, kinds: list[str]) -> Edge | None:
         """A call that an earlier walk has made from there, or another."""

@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmcache import EncoderCacheManager
+from mmcache.request import Request
 from mmcache_conformance.cli import cli
 from mmcache_conformance.differ.decisions import explained_by
 from mmcache_conformance.differ.names import STYLES, Style, draw_names
@@ -435,39 +436,57 @@ def test_it_goes_on_to_other_kinds_of_difference() -> None:
     assert len(report.findings) == 1, "all of it is one decision"
 
 
-class TwoDefects(EncoderCacheManager):
-    """The first report is empty, and each other ends after one hash: both name fewer."""
+class OneDefect(EncoderCacheManager):
+    """Nothing is admitted beside what is promised already."""
 
-    first = True
-
-    def get_freed_mm_hashes(self) -> list[str]:
-        told = super().get_freed_mm_hashes()
-        first, self.first = self.first, False
-        return [] if first else told[:1]
-
-
-def test_two_defects_of_one_signature_are_two_findings() -> None:
-    target = f"{__name__}:{TwoDefects.__name__}"
-    report = _report("differ", target, "--count", "600", "--findings", "2")
-    assert len(report.findings) == 2
-    (one,), (other,) = (f.differences for f in report.findings)
-    assert (one.expected, one.got) == (("A",), ())
-    assert isinstance(other.expected, tuple)
-    assert len(other.expected) == 2
+    def can_allocate(
+        self,
+        request: Request,
+        input_id: int,
+        encoder_compute_budget: int,
+        num_embeds_to_schedule: int,
+    ) -> bool:
+        if num_embeds_to_schedule:
+            return False
+        return super().can_allocate(request, input_id, encoder_compute_budget, 0)
 
 
-class EndsAfterOne(EncoderCacheManager):
-    """A report ends after one hash."""
+class TwoDefects(OneDefect):
+    """Nor is anything after a reset: the same answer is wrong in the same way."""
 
-    def get_freed_mm_hashes(self) -> list[str]:
-        return super().get_freed_mm_hashes()[:1]
+    was_reset = False
+
+    def __init__(self, cache_size: int) -> None:
+        super().__init__(cache_size)
+        self.was_reset = False
+
+    def reset(self) -> None:
+        super().reset()
+        self.was_reset = True
+
+    def can_allocate(
+        self,
+        request: Request,
+        input_id: int,
+        encoder_compute_budget: int,
+        num_embeds_to_schedule: int,
+    ) -> bool:
+        return not self.was_reset and super().can_allocate(
+            request, input_id, encoder_compute_budget, num_embeds_to_schedule
+        )
 
 
-def test_one_defect_is_one_finding() -> None:
-    target = f"{__name__}:{EndsAfterOne.__name__}"
-    report = _report("differ", target, "--count", "600", "--findings", "2")
-    assert len(report.findings) == 1
+@pytest.mark.parametrize(("manager", "findings"), [(OneDefect, 1), (TwoDefects, 2)])
+def test_two_defects_of_one_signature_are_two_findings(manager: type, findings: int) -> None:
+    target = f"{__name__}:{manager.__name__}"
+    report = _report("differ", target, "--count", "900", "--findings", "3")
+    assert len(report.findings) == findings
     assert report.known
+    for finding in report.findings:
+        (difference,) = finding.differences
+        assert (difference.what, difference.got) == ("returns", False)
+    resets = [any(isinstance(s.call, Reset) for s in f.vector.steps) for f in report.findings]
+    assert sum(resets) == findings - 1
 
 
 def test_several_processes_find_the_same() -> None:
