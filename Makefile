@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # On all cores; whoever looks for a failure runs pytest alone.
 PYTEST := $(BIN)/python -m pytest -q -n logical --dist worksteal
 
-.PHONY: conformance-vllm help prove lemmas test proofs lint bench mutants vectors docs clean
+.PHONY: conformance-vllm live help prove lemmas test proofs lint bench mutants vectors docs clean
 
 help:
 	@echo "make prove    prove the spec, refute the unfiltered report, run the vectors"
@@ -23,7 +23,8 @@ help:
 	@echo "make mutants  change the reference, and see whether the vectors notice (GROUPS=judge ...)"
 	@echo "make vectors  regenerate the vectors of managers, the seeds and the vectors of engines"
 	@echo "make conformance-vllm  the engine vectors on the scheduler of a vLLM for CPUs (3.5 GB)"
-	@echo "make docs     regenerate the generated pages of docs/ and theories of spec/lemmas/"
+	@echo "make live     the engine vectors on a vLLM that runs, on this CPU (3.5 GB the first time)"
+	@echo "make docs     regenerate the generated pages of docs/, theories of spec/lemmas/, and counts of vectors"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mmcache needs Python 3.11 or newer; say which with make PYTHON=...")'
@@ -79,12 +80,13 @@ vectors: $(VENV)/.installed
 	@$(BIN)/python -m mmcache_spec.generate.engine_seeds --write
 	@$(BIN)/python -m mmcache_conformance.engines.generate
 
-docs: $(VENV)/.installed
+docs: $(VENV)/.installed-test
 	@$(BIN)/mmcache-spec clauses --markdown > docs/clauses.md
 	@$(BIN)/mmcache-spec coverage --markdown > docs/coverage.md
 	@$(BIN)/mmcache-spec cores --markdown > docs/cores.md
 	@$(BIN)/mmcache-spec lemmas --coq Statements > spec/lemmas/Statements.v
 	@$(BIN)/mmcache-spec lemmas --coq Check > spec/lemmas/Check.v
+	@$(BIN)/python -m tests.tools.as_shown --counts
 
 VLLM_BIN := $(VENV)/vllm/bin
 ENGINE_RUN := $(VLLM_BIN)/mmcache-conformance run --quiet
@@ -100,6 +102,9 @@ $(VENV)/vllm/.installed: pyproject.toml
 conformance-vllm: $(VENV)/vllm/.installed
 	@$(ENGINE_RUN) vllm-scheduler vllm-scheduler:v2 || true
 	@$(ENGINE_RUN) vllm-scheduler:withdraw:payload:skip vllm-scheduler:v2:withdraw:skip
+
+live: $(VENV)/.installed
+	@$(BIN)/mmcache-conformance live --environments $(VENV)/live
 
 clean:
 	rm -rf $(VENV) build dist

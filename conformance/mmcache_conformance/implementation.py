@@ -28,3 +28,5 @@ class Implementation(msgspec.Struct, frozen=True):
     """Managers beside those that are tested: how to name each as a target of its own."""
     undriven: Mapping[Kind, str] = {}
     """The kinds of manager that it has and that cannot be driven, each with the reason."""
+    uncompared: tuple[str, ...] = ()
+    """State that is there and that cannot be compared, each with the reason."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .engine_command import CommandEngine
 from .engines.open import ENGINE_FORMS, is_engine_name, open_engine
 from .engines.protocol import EngineTarget
 from .errors import UnknownTargetError
 from .suites.load import ENGINES, MANAGERS, VectorFormat
+from .targets.command import CommandTarget
+from .targets.isolated import IsolatedTarget
 from .targets.open import open_manager
 from .targets.protocol import ManagerTarget
 
@@ -23,14 +26,18 @@ def open_target(
     timeout: float | None = None,
     trace: Callable[[str, bytes], None] | None = None,
     configuration: str | None = None,
+    in_process: bool = False,
+    refresh: bool = False,
 ) -> Target:
-    """The target, not yet started.
+    """The target, not yet started (but a command, which is asked whether it is an engine).
 
     Args:
         name: As on the command line.
-        timeout: What a command has for one vector, in seconds.
+        timeout: What a command, or the process of a class, has for one vector, in seconds.
         trace: Gets every line that goes to a command (`>`) or comes from it (`<`).
         configuration: `module:NAME` of the `vllm_config` of a Python class.
+        in_process: Run a foreign Python class in this process, and not in one of its own.
+        refresh: Read a release of vLLM anew, and not from the cache.
 
     Raises:
         TargetNameError: The text names nothing.
@@ -38,7 +45,18 @@ def open_target(
     if is_engine_name(name):
         return open_engine(name)
     try:
-        return open_manager(name, timeout=timeout, trace=trace, configuration=configuration)
+        found = open_manager(
+            name,
+            timeout=timeout,
+            trace=trace,
+            configuration=configuration,
+            in_process=in_process,
+            refresh=refresh,
+        )
+        is_class = isinstance(found, IsolatedTarget)
+        if isinstance(found, CommandTarget) and not is_class and found.declares("engine"):
+            return CommandEngine(found)
+        return found
     except UnknownTargetError as error:
         raise UnknownTargetError(f"{error}; or an engine: {ENGINE_FORMS}") from None
 

@@ -43,6 +43,13 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         default=None,
         help="the failures that are expected, as for mmcache-conformance run",
     )
+    group.addoption(
+        "--in-process",
+        dest="mmcache_in_process",
+        action="store_true",
+        default=False,
+        help="run a Python class in this process, as for mmcache-conformance run",
+    )
     pluginmanager.register(_NothingChecked(), f"{PACKAGE}.nothing_checked")
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 
-from mmcache_conformance.errors import TargetError, TargetNameError
+from mmcache_conformance.errors import TargetError, TargetNameError, describe_exception
 from mmcache_conformance.exits import ExitCode
 from mmcache_conformance.implementation import Implementation
 from mmcache_conformance.open import Target, format_for, open_target
@@ -43,6 +44,11 @@ class StartedTarget:
     directory: Path | None
     found: list[Verdict] = field(default_factory=list)
 
+    @cached_property
+    def suite(self) -> tuple[AnyVector, ...]:
+        """All vectors of its kind, also those that are not run."""
+        return load_suite(self.directory, format_for(self.target))
+
     def verdict_on(self, vector: AnyVector) -> Verdict:
         """One vector, and whether its failure is expected."""
         verdict = run_vector(self.target, self.implementation, vector, self.directory, stretch=True)
@@ -56,7 +62,7 @@ class StartedTarget:
         """What was found, explained together."""
         found = tuple(self.found)
         report = TargetReport(self.target.name, self.implementation, None, 0.0, found)
-        return explained(report, load_suite(self.directory, format_for(self.target)))
+        return explained(report, self.suite)
 
     def lapsed(self) -> list[str]:
         """What is said to fail at some vector of a clause, and fails at none of them."""
@@ -66,8 +72,7 @@ class StartedTarget:
         if self.expected is None:
             return tuple(verdicts)
         report = TargetReport(self.target.name, self.implementation, None, 0.0, tuple(verdicts))
-        suite = load_suite(self.directory, format_for(self.target))
-        return apply_expected(report, self.expected, suite).verdicts
+        return apply_expected(report, self.expected, self.suite).verdicts
 
 
 def _path(config: pytest.Config, option: str) -> Path | None:
@@ -77,7 +82,10 @@ def _path(config: pytest.Config, option: str) -> Path | None:
 
 def _opened(config: pytest.Config) -> Target:
     try:
-        return open_target(config.getoption("mmcache_target", "reference"))
+        return open_target(
+            config.getoption("mmcache_target", "reference"),
+            in_process=config.getoption("mmcache_in_process", False),
+        )
     except TargetNameError as error:
         pytest.exit(str(error), returncode=ExitCode.USAGE)
 
@@ -116,8 +124,11 @@ def started(pytestconfig: pytest.Config) -> Iterator[StartedTarget]:
     try:
         try:
             implementation = target.start()
-        except TargetError as error:
-            reason = f"{target.name} could not be started: {error}"
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            why = str(error) if isinstance(error, TargetError) else describe_exception(error)
+            reason = f"{target.name} could not be started: {why}"
             pytest.exit(reason, returncode=ExitCode.COULD_NOT)
         running = StartedTarget(target, implementation, expected, directory)
         yield running

@@ -140,18 +140,37 @@ def slug(identity: str) -> str:
 def write_atomically(path: Path, content: bytes) -> None:
     """The whole content, or what was there before.
 
+    What is no ordinary file, such as `/dev/stdout` or a named pipe, is written to as it is. Of a
+    link, the file that it leads to is written.
+
     Raises:
         OSError: It cannot be written.
     """
-    handle, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    if _is_stream(path):
+        # Not truncated: it may be a file that others write to, too.
+        with open(path, "ab", buffering=0) as stream:
+            left = memoryview(content)
+            while left:
+                left = left[stream.write(left) :]
+        return
+    path = path.resolve()
+    mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
+    handle, unfinished = tempfile.mkstemp(prefix=".unfinished-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.chmod(unfinished, 0o666 & ~_umask())
+        os.chmod(unfinished, mode)
         os.replace(unfinished, path)
     except BaseException:
         os.unlink(unfinished)
         raise
+
+
+def _is_stream(path: Path) -> bool:
+    """A device or a pipe, or a descriptor of this process, whatever that is open on."""
+    if os.path.abspath(path).startswith(("/dev/", "/proc/")):
+        return True
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _umask() -> int:

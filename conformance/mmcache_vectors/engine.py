@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -162,7 +162,7 @@ class EngineVector(_Strict, frozen=True):
     """What an engine must come to, or its passing says little; None where anything will do."""
     provenance: PathProvenance
     engine: EngineSettings
-    requests: tuple[WorkloadRequest, ...]
+    requests: Annotated[tuple[WorkloadRequest, ...], msgspec.Meta(min_length=1)]
     events: tuple[Event, ...]
     expect: PassesHold
 

@@ -7,7 +7,7 @@ It imports no solver: engines' test runs read vectors through it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -185,7 +185,8 @@ class Vector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Capabilities without which the vector does not apply."""
     provenance: Provenance
     parameters: Parameters
-    steps: tuple[Step, ...]
+    steps: Annotated[tuple[Step, ...], msgspec.Meta(min_length=1)]
+    """At least one: a vector that asks nothing would be passed by anything."""
 
     @property
     def kind(self) -> Manager:

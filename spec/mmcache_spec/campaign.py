@@ -7,17 +7,27 @@ for the specification and for the conformance kit, and it imports nothing of eit
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import multiprocessing
+import multiprocessing.connection
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ClusterError", "source_digest", "workers"]
+__all__ = ["ClusterError", "end_with_parent", "source_digest", "workers"]
+
+EXIT_OF_AN_ORPHAN = 143
+"""Nobody reads it: whoever waited for the process is gone."""
+
+_PR_SET_PDEATHSIG = 1
 
 TIMEOUT_SECONDS = 10
 """How long the scheduler of a cluster has to answer."""
@@ -34,8 +44,8 @@ class ClusterError(RuntimeError):
 def workers(cluster: str | None = None, *, jobs: int | None = None) -> Iterator[Executor]:
     """An executor: `jobs` processes here (default: one a core), or the workers of a cluster.
 
-    What the work prints goes to standard error. Work that has not begun is cancelled when the
-    caller is interrupted or fails.
+    What the work prints goes to standard error. The workers are ended when the caller is
+    interrupted or fails, and when its process is gone, however it ended.
 
     Args:
         cluster: The address of a running Dask scheduler, such as `tcp://10.0.0.1:8786`. Its workers
@@ -49,17 +59,45 @@ def workers(cluster: str | None = None, *, jobs: int | None = None) -> Iterator[
         with _cluster(cluster) as executor:
             yield executor
         return
+    others = multiprocessing.active_children()
     with ProcessPoolExecutor(jobs or os.cpu_count() or 1, initializer=_be_quiet) as pool:
         try:
             yield pool
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # What has begun may take minutes, and nobody waits for it any more. Cancelling as well
+            # would race with the executor, which gives up all of it when its workers are gone.
+            for worker in multiprocessing.active_children():
+                if worker not in others:
+                    worker.kill()
             raise
 
 
 def _be_quiet() -> None:
-    """Standard output belongs to the process that reports."""
+    """Standard output belongs to the process that reports, and nobody outlives it."""
     sys.stdout = sys.stderr
+    # Ctrl-C goes to the whole group: what it means is for the caller to say, who ends the workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), name="leash", daemon=True).start()
+    end_with_parent()
+
+
+def _end_with(parent: Any) -> None:
+    """Wait until the parent is gone, however it ended."""
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(EXIT_OF_AN_ORPHAN)
+
+
+def end_with_parent() -> None:
+    """From now on this process is killed when the thread that started it ends (on Linux).
+
+    A solver may keep the interpreter busy for minutes, so that no thread of ours can see it.
+    """
+    if sys.platform != "linux":
+        return
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 @contextmanager

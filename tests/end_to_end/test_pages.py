@@ -39,6 +39,7 @@ BASES = (
 
 NOT_OURS = {
     *("matrix.json", "matrix.html", "matrix.md", "report.html", "report.xml", "driver.cpp"),
+    *("driver.js", "engine.js"),
     *("scheduler.py", "encoder_cache_manager.py", "mmcache_adapter.hpp"),
 }
 """Files that a command or a reader makes, or vLLM has."""
@@ -47,7 +48,7 @@ NOT_OURS = {
 def test_the_messages_of_the_protocol_page_are_messages() -> None:
     validator = jsonschema.Draft202012Validator(adapter_schema())
     shown = [b for b in blocks("docs/adapter-protocol.md") if b.language == "json"]
-    assert len(shown) == 4
+    assert len(shown) == 6
     for block in shown:
         validator.validate(json.loads(block.content))
 
@@ -83,7 +84,8 @@ def links(page: str) -> list[str]:
 
 def options(command: Command) -> set[str]:
     """Every option of a command and of those below it."""
-    found = {o for p in command.params if isinstance(p, Option) for o in p.opts}
+    chosen = [p for p in command.params if isinstance(p, Option)]
+    found = {o for p in chosen for o in (*p.opts, *p.secondary_opts)}
     if isinstance(command, Group):
         for inner in command.commands.values():
             found |= options(inner)
@@ -205,7 +207,9 @@ def test_the_table_of_releases_is_what_the_spec_predicts() -> None:
             for clause in broken_by(systems[v.manager], v)
         }
         shown = rows[release.removeprefix("vllm:")]
-        assert {c for c, cell in shown.items() if cell.startswith("✗")} == broken
+        found = {c for c, cell in shown.items() if cell.startswith("✗")}
+        # In larger worlds `free` shows the order of a set of integers: differences.md, point 5.
+        assert broken <= found <= broken | {"L15"}
     assert re.search(r"^Run on \d{4}-\d\d-\d\d: ", text, re.M)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -20,20 +22,25 @@ UNFILTERED = "tests.known_bad.managers:UnfilteredReport"
 RIGHT = "tests.support.plain_managers:Attaches"
 
 
-def _pytest(
-    *arguments: str, cwd: Path, installed: bool = False
-) -> subprocess.CompletedProcess[str]:
-    """A pytest of its own, elsewhere, with our plugin alone, or with all that are installed.
+def _pytest(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A pytest elsewhere, with our plugin alone, in this process: to start one takes longer."""
+    words = ["-p", PLUGIN, "-p", "no:cacheprovider", *arguments]
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(cwd)
+        patch.setenv("PYTEST_ADDOPTS", "")
+        patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        code = pytest.main(words)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
-    The others (Hypothesis, coverage) take longer to load than the vectors take to run.
-    """
+
+def _installed(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A pytest as a user types it: a process of its own, with all plugins that are installed."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    alone = {} if installed else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    plugin = [] if installed else ["-p", PLUGIN]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *plugin, "-p", "no:cacheprovider", *arguments],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": "", **alone},
+        env={**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,
@@ -53,13 +60,13 @@ DOOR = ("--pyargs", "mmcache_conformance")
 def test_the_reference_by_default(tmp_path: Path, vector_directory: Path) -> None:
     """Named as well as installed, the plugin is registered once."""
     words = ["-p", PLUGIN, "--vectors", str(vector_directory)]
-    done = _pytest(*DOOR, *words, cwd=tmp_path, installed=True)
+    done = _installed(*DOOR, *words, cwd=tmp_path)
     assert done.returncode == 0
     assert _outcomes(done.stdout) == {"passed": 7}
 
 
 def test_the_packaged_vectors(tmp_path: Path) -> None:
-    done = _pytest(*DOOR, "-q", cwd=tmp_path, installed=True)
+    done = _installed(*DOOR, "-q", cwd=tmp_path)
     assert done.returncode == 0
     assert set(_outcomes(done.stdout)) == {"passed"}
 
@@ -229,11 +236,11 @@ class TestOtherRuns:
         return tmp_path
 
     def test_are_not_disturbed(self, project: Path) -> None:
-        done = _pytest(cwd=project, installed=True)
+        done = _installed(cwd=project)
         assert done.returncode == 0, done.stdout + done.stderr
         assert _outcomes(done.stdout) == {"passed": 1}
 
     def test_do_not_know_our_options(self, tmp_path: Path) -> None:
-        done = _pytest("--help", cwd=tmp_path, installed=True)
+        done = _installed("--help", cwd=tmp_path)
         assert done.returncode == 0
         assert "--target" not in done.stdout

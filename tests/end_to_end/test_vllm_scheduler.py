@@ -80,3 +80,32 @@ def test_the_script_of_the_skipped_request_ends_with_an_orphan() -> None:
     exec(script, left)
     assert left["engine"].manager.cached == {"A": {"r"}}
     assert left["engine"].scheduler.running == []
+
+
+FORK = """
+from vllm.v1.core.sched.scheduler import Scheduler
+
+class Right(Scheduler):
+    pass
+
+class Forgets(Scheduler):
+    def _free_encoder_inputs(self, request):
+        pass
+"""
+
+
+def test_the_scheduler_of_a_fork_is_what_is_driven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_fork.py").write_text(FORK)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    suite = load_suite(None, ENGINES)
+    words = "withdraw:payload:skip"
+    right = run_target(VllmScheduler(f"vllm-scheduler:scheduler=a_fork:Right:{words}"), suite)
+    assert exit_code([right]) == 0
+    assert right.implementation is not None
+    assert right.implementation.name == "the scheduler a_fork:Right"
+    wrong = run_target(VllmScheduler(f"vllm-scheduler:scheduler=a_fork:Forgets:{words}"), suite)
+    assert exit_code([wrong]) == 1
+    none = run_target(VllmScheduler("vllm-scheduler:scheduler=a_fork:Nothing"), suite)
+    assert "a_fork:Nothing is not a class" in str(none.reason)

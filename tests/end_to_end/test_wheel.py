@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+# Each needs a build in an environment of its own, which pip fills.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -63,7 +66,6 @@ def test_it_brings_the_vectors_and_the_type_markers(wheel: Path) -> None:
         assert f"{package}/py.typed" in names
 
 
-@pytest.mark.slow
 def test_it_proves_and_runs_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "fresh", with_pip=True)
     bin_ = tmp_path / "fresh" / "bin"

@@ -9,6 +9,7 @@ and blocks.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -163,9 +164,16 @@ def _drafting(vector: EngineVector, seed: int) -> EngineVector:
     return msgspec.structs.replace(vector, engine=engine)
 
 
-def test_random_workloads() -> None:
+FEW = (*range(12), 30)
+"""Together they come to every decision; a request is skipped in the last."""
+
+
+@pytest.mark.parametrize(
+    "seeds", [FEW, pytest.param(range(60), marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_random_workloads(seeds: Sequence[int]) -> None:
     used: Counter[str] = Counter()
-    for seed in range(60):
+    for seed in seeds:
         used += _lockstep(ENGINE, "specified", _drafting(random_workload(seed), seed))
     everything = {a.name for a in ENGINE.actions}
     # The reference has neither a connector nor drafts that can be rejected.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import shutil
 import subprocess
 import sys
 import warnings
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,23 +41,29 @@ def vectors() -> tuple[Vector, ...]:
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Compile a C++ file of the adapter's folder, or another one, as strictly as there is."""
-    directory = tmp_path_factory.mktemp("drivers")
-    built: dict[tuple[str, ...], Path] = {}
+    """Compile a C++ file of the adapter's folder, or another one, as strictly as there is.
+
+    What one process of a run has compiled serves the others.
+    """
+    mine = tmp_path_factory.getbasetemp()
+    directory = (mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine) / "drivers"
+    directory.mkdir(exist_ok=True)
 
     def make(source: Path = CPP / "example.cpp", *flags: str) -> Path:
         compiler = shutil.which("g++") or shutil.which("c++")
         if compiler is None:
             without("C++ compiler")
-        key = (str(source), *flags)
-        if key not in built:
-            program = directory / f"driver{len(built)}"
-            strict = "-std=c++17 -O0 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
-            words = [*shlex.split(strict), *flags, f"-I{CPP}", "-o", str(program), str(source)]
-            done = subprocess.run([str(compiler), *words], capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
-            built[key] = program
-        return built[key]
+        strict = "-std=c++17 -O0 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+        words = [str(compiler), *shlex.split(strict), *flags, f"-I{CPP}", str(source)]
+        program = directory / f"driver-{zlib.crc32(shlex.join(words).encode()):08x}"
+        with (directory / f"{program.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not program.exists():
+                part = program.with_suffix(".part")
+                done = subprocess.run([*words, "-o", str(part)], capture_output=True, text=True)
+                assert done.returncode == 0, done.stderr
+                part.replace(program)
+        return program
 
     return make
 

@@ -2,15 +2,14 @@
 
 In a console block, a line that begins with `$ ` is a command, and what follows is what it prints on
 its terminal, standard error included. A line `…` stands for any lines that are left out, and `…`
-within a line for anything there. Not compared are blanks at the end of a line, and two things that
-differ from run to run: seconds, and the numbers of vectors that passed, failed and were skipped
-(none stays none).
+within a line for anything there. Not compared are blanks at the end of a line, and seconds, which
+differ from run to run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -102,21 +101,46 @@ def prose(page: str) -> str:
 
 
 def normalised(printed: str) -> str:
-    """Without what differs from run to run: seconds, and numbers of vectors other than none."""
+    """Without what differs from run to run: seconds."""
     printed = re.sub(r" +$", "", printed, flags=re.M)
-    printed = re.sub(r" *\b\d+(\.\d+)? s\b", " N s", printed)
-    return re.sub(r"\b[1-9]\d* (passed|failed|skipped)\b", r"N \1", printed)
+    return re.sub(r" *\b\d+(\.\d+)? s\b", " N s", printed)
 
 
 def is_as_shown(printed: str, shown: str) -> bool:
     """Whether a command printed what a page shows of it."""
+    return re.fullmatch(_pattern(shown, re.escape), normalised(printed)) is not None
+
+
+_COUNT = re.compile(r"\b\d+(?= (?:passed|failed|skipped)\b)")
+
+
+def shows_counts(text: str) -> bool:
+    """Whether the text has numbers of vectors in it."""
+    return _COUNT.search(text) is not None
+
+
+def with_counts_of(printed: str, shown: str) -> str | None:
+    """What is shown, with the numbers of vectors that were printed; None if more is otherwise."""
+    found = re.fullmatch(_pattern(shown, _any_counts), normalised(printed))
+    if found is None:
+        return None
+    counts = iter(found.groups())
+    return _COUNT.sub(lambda _: next(counts), shown)
+
+
+def _any_counts(text: str) -> str:
+    return r"(\d+)".join(map(re.escape, _COUNT.split(text)))
+
+
+def _pattern(shown: str, exactly: Callable[[str], str]) -> str:
+    """An expression for all that may be printed where this is shown."""
     pattern = ""
     for line in normalised(shown).splitlines():
         if line.strip() == LEFT_OUT:
             pattern += r"(?:.*\n)*"
         else:
-            pattern += ".*".join(map(re.escape, line.split(LEFT_OUT))) + r"\n"
-    return re.fullmatch(pattern, normalised(printed)) is not None
+            pattern += ".*".join(map(exactly, line.split(LEFT_OUT))) + r"\n"
+    return pattern
 
 
 def patched(source: str, diff: str) -> str:

@@ -2,8 +2,10 @@
 
     python -m mmcache_conformance.adapters.python module:Class[,module:Class]
 
-The harness can drive a class directly; this is for a class that lives in another environment, may
-crash its process, or shall be killed when it hangs.
+An engine (`reference-pass`, `vllm-scheduler`) is served in the same way.
+
+The harness gives a class a process of its own anyway; this is for a class that lives in another
+environment: run it with the Python of that.
 """
 
 from __future__ import annotations
@@ -14,27 +16,61 @@ from typing import BinaryIO
 
 import msgspec
 
+from ..engines.open import is_engine_name, open_engine
 from ..errors import TargetError, TargetNameError, describe_exception
+from ..implementation import Kind
 from ..targets.open import open_manager
 from ..targets.protocol import MANAGERS, ManagerTarget, TogetherTarget
-from ..targets.wire import BESIDE_FEATURE, About, Errored, Message, Ran, Run, Start, Started, Stop
+from ..targets.python import PythonTarget
+from ..targets.wire import (
+    BESIDE_FEATURE,
+    SNAPSHOTS_FEATURE,
+    About,
+    Errored,
+    Message,
+    Ran,
+    Run,
+    Start,
+    Started,
+    Stop,
+    Workload,
+)
+from .engine import serve_engine
+from .kept import KeptManagers
 
 __all__ = ["main", "serve"]
 
 
-def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer requests until `stop` or the end of the input. Raises `TargetError`."""
+def serve(
+    target: ManagerTarget,
+    requests: BinaryIO,
+    replies: BinaryIO,
+    *,
+    interrupts_are_its_own: bool = False,
+) -> None:
+    """Answer requests until `stop` or the end of the input. Raises `TargetError`.
+
+    A KeyboardInterrupt ends it, but where no user can have pressed Ctrl-C: there it is a failure
+    of the class as any other.
+    """
     decode = msgspec.json.Decoder(Message, strict=True).decode
     encode = msgspec.json.Encoder().encode
+    kept = KeptManagers(target) if isinstance(target, PythonTarget) else None
     for line in requests:
         request = decode(line)
         if isinstance(request, Run):
             try:
-                reply = encode(_ran(target, request))
-            except Exception as error:
+                reply = encode(_ran(target, kept, request))
+            except KeyboardInterrupt as error:
+                if not interrupts_are_its_own:
+                    raise
+                reply = encode(Errored(request.seq, describe_exception(error)))
+            except BaseException as error:
                 reply = encode(Errored(request.seq, describe_exception(error)))
         elif isinstance(request, Start):
             reply = encode(_introduction(target))
+        elif isinstance(request, Workload):
+            reply = encode(Errored(request.seq, "it serves no engine"))
         else:
             assert isinstance(request, Stop)
             return
@@ -42,7 +78,11 @@ def serve(target: ManagerTarget, requests: BinaryIO, replies: BinaryIO) -> None:
         replies.flush()
 
 
-def _ran(target: ManagerTarget, request: Run) -> Ran:
+def _ran(target: ManagerTarget, kept: KeptManagers | None, request: Run) -> Ran:
+    if request.restore is not None or request.snapshot is not None or request.drop:
+        if kept is None:
+            raise TargetError("no snapshots are kept here, and one was asked for")
+        return kept.ran(request)
     if not request.beside:
         return Ran(request.seq, target.run(request.case))
     if not isinstance(target, TogetherTarget):
@@ -54,9 +94,13 @@ def _ran(target: ManagerTarget, request: Run) -> Ran:
 def _introduction(target: ManagerTarget) -> Started:
     found = target.start()
     about = About(found.name, found.language, found.version, found.source)
-    offered = {m: found.capabilities[m] for m in MANAGERS if m in found.capabilities}
+    offered: dict[Kind, tuple[str, ...]] = {
+        m: found.capabilities[m] for m in MANAGERS if m in found.capabilities
+    }
     together = isinstance(target, TogetherTarget) and target.runs_together
-    return Started(1, about, offered, (BESIDE_FEATURE,) if together else ())
+    features = [BESIDE_FEATURE] if together else []
+    features += [SNAPSHOTS_FEATURE] if isinstance(target, PythonTarget) else []
+    return Started(1, about, offered, tuple(features))
 
 
 def main(arguments: list[str]) -> int:
@@ -68,7 +112,10 @@ def main(arguments: list[str]) -> int:
     with os.fdopen(os.dup(1), "wb") as replies:
         os.dup2(2, 1)
         try:
-            serve(open_manager(arguments[0]), sys.stdin.buffer, replies)
+            if is_engine_name(arguments[0]):
+                serve_engine(open_engine(arguments[0]), sys.stdin.buffer, replies)
+            else:
+                serve(open_manager(arguments[0], in_process=True), sys.stdin.buffer, replies)
         except (TargetError, TargetNameError) as error:
             sys.stderr.write(f"{error}\n")
             return 3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import write_file
+from .options import make_folder, write_file
 
 __all__ = ["adapter"]
 
@@ -23,10 +23,7 @@ def adapter(language: str, directory: Path) -> None:
     taken = [file.name for file in found if (directory / file.name).exists()]
     if taken:
         raise click.UsageError(f"{directory} has {', '.join(taken)} already")
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise click.UsageError(f"{directory}: {error.strerror}") from None
+    make_folder(directory, "DIRECTORY")
     for file in found:
         write_file(directory / file.name, file.read_bytes())
         click.echo(str(directory / file.name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from concurrent.futures import BrokenExecutor
 from typing import Any, NoReturn
 
 import click
@@ -15,6 +16,8 @@ from .check import check
 from .differ import differ
 from .exhaust import exhaust
 from .expected import expected
+from .guard import executes_foreign_code, guarded
+from .live import live
 from .matrix import matrix
 from .run import run
 from .schema import schema
@@ -51,6 +54,7 @@ for _command in (
     list_vectors,
     show,
     workloads,
+    live,
     smoke,
     adapter,
     matrix,
@@ -68,7 +72,8 @@ def main() -> NoReturn:
         # A terminal without our signs shows a question mark, and no traceback.
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    sys.exit(_run())
+    guard = executes_foreign_code(sys.argv[1:])
+    sys.exit(guarded(_run) if guard else _run())
 
 
 def _run() -> int:
@@ -79,6 +84,8 @@ def _run() -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
+        # Whoever does not read would keep us at the end, too.
+        _let_go_of_output()
         click.echo("interrupted", err=True)
         return ExitCode.INTERRUPTED
     except (_ClosedPipe, BrokenPipeError):
@@ -86,6 +93,10 @@ def _run() -> int:
         return ExitCode.BROKEN_PIPE
     except Exception as error:
         return _told(error)
+    except SystemExit as error:  # no command of ours ends so: it is of a target's code
+        told = f"the target asks to end the process ({error.code}): nothing is concluded"
+        click.echo(told, err=True)
+        return ExitCode.COULD_NOT
 
 
 def _told(error: Exception) -> int:
@@ -93,6 +104,8 @@ def _told(error: Exception) -> int:
     from ..errors import describe_exception
 
     text = f"internal error, please report it: {describe_exception(error)}"
+    if isinstance(error, BrokenExecutor):
+        text = "a worker process ended before its work was done: nothing is concluded"
     if isinstance(error, OSError) and error.strerror and error.filename is None:
         text = f"cannot write: {error.strerror}"
         _let_go_of_output()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -30,7 +30,7 @@ __all__ = ["check"]
 @json_option
 @click.option(
     "--audit-every",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 10**9),
     default=1000,
     show_default=True,
     help="Run one call in so many on the specification's interpreter, too.",
@@ -42,7 +42,8 @@ def check(context: click.Context, logs: tuple[str, ...], as_json: bool, audit_ev
     \b
     The exit code is 0 if it does, 1 if some event is illegal, 2 if the
     command or a log cannot be understood, or a log says that it is not
-    complete, 3 if nothing follows from a log.
+    complete, 3 if nothing follows from a log, or if it is cut off and
+    nothing is illegal before the cut.
     """
     from ..logs.verdict import report_of
 
@@ -65,7 +66,7 @@ def _checked(log: str, audit_every: int) -> Checked:
     source = "standard input" if log == "-" else log
 
     def lines() -> Iterable[bytes]:
-        return sys.stdin.buffer if log == "-" else _lines_of(Path(log))
+        return _bounded(sys.stdin.buffer) if log == "-" else _lines_of(Path(log))
 
     try:
         return check_log(lines, source, can_reread=log != "-", audit_every=audit_every)
@@ -77,7 +78,15 @@ def _checked(log: str, audit_every: int) -> Checked:
 
 def _lines_of(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        yield from file
+        yield from _bounded(file)
+
+
+def _bounded(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines; of one that is too long, a part that is too long as well."""
+    from ..logs.format import LONGEST_LINE
+
+    while line := file.readline(LONGEST_LINE + 1):
+        yield line
 
 
 def _verdict(found: Checked) -> Iterator[str]:
@@ -88,6 +97,12 @@ def _verdict(found: Checked) -> Iterator[str]:
     if found.illegal is not None:
         yield from _story(found.illegal)
         yield f"{found.source}: illegal; {events} read"
+        return
+    if found.cut is not None:
+        yield f"{found.source}: cut off at line {found.cut}; nothing is illegal before it; {events}"
+        if found.doubt is not None:
+            yield f"  and {found.doubt}"
+        yield from (f"  not judged: {said}" for said in found.not_judged)
         return
     if found.exit_code == ExitCode.COULD_NOT:
         why = found.doubt or "none of them is a call"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,17 +11,23 @@ import click
 
 from ..exits import ExitCode
 from .options import (
+    NotWritten,
+    Seconds,
+    foreign_code,
+    in_process_option,
     json_option,
+    make_folder,
     print_document,
     timeout_option,
     usage_errors,
     vectors_option,
+    write_file,
 )
 
 if TYPE_CHECKING:
-    from ..differ.known import Known
     from ..differ.report import DifferReport, Finding
     from ..implementation import Implementation
+    from ..oracle.known import Known
 
 __all__ = ["differ"]
 
@@ -31,13 +36,16 @@ _SECONDS = 10.0
 
 @click.command()
 @click.argument("target", default="reference")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True)
 @click.option(
-    "--count", type=click.IntRange(1), metavar="N", help="Play so many sequences, however long."
+    "--count",
+    type=click.IntRange(1, 10**12),
+    metavar="N",
+    help="Play so many sequences, however long.",
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True, max=7 * 24 * 3600),
+    type=Seconds(),
     help=f"Play so long (default: {_SECONDS:g}, if there is no --count).",
 )
 @click.option(
@@ -72,6 +80,7 @@ _SECONDS = 10.0
 )
 @click.option("--cluster", metavar="ADDRESS", help="Play on this Dask cluster.")
 @timeout_option
+@in_process_option
 @vectors_option
 @json_option
 @click.pass_context
@@ -88,6 +97,7 @@ def differ(
     jobs: int,
     cluster: str | None,
     timeout: float | None,
+    in_process: bool,
     directory: Path | None,
     as_json: bool,
 ) -> None:
@@ -109,12 +119,16 @@ def differ(
     from ..differ.search import Campaign
     from ..errors import AdapterError, TargetError
 
+    if save is not None:
+        make_folder(save, "--save")
     if count is None and seconds is None:
         seconds = _SECONDS
     try:
-        with usage_errors(), contextlib.redirect_stdout(sys.stderr):
-            implementation, known = _known(target, timeout, expected, directory)
-            campaign = Campaign(target, seed, calls, known=known, timeout=timeout)
+        with usage_errors(), foreign_code():
+            implementation, known = _known(target, timeout, in_process, expected, directory)
+            campaign = Campaign(
+                target, seed, calls, known=known, timeout=timeout, in_process=in_process
+            )
             with _progress(not as_json, count, seconds) as on_progress:
                 report = run_campaign(
                     campaign,
@@ -139,15 +153,19 @@ def differ(
 
 
 def _known(
-    name: str, timeout: float | None, expected: Path | None, directory: Path | None
+    name: str,
+    timeout: float | None,
+    in_process: bool,
+    expected: Path | None,
+    directory: Path | None,
 ) -> tuple[Implementation, Known]:
     """Who is tested, and what it is known to do otherwise."""
-    from ..differ.known import known_of, nothing_known
+    from ..oracle.known import known_of, nothing_known
     from ..suites.load import load_suite
     from ..targets.open import open_manager
     from ..verdicts.expected import load_expected
 
-    target = open_manager(name, timeout=timeout)
+    target = open_manager(name, timeout=timeout, in_process=in_process)
     try:
         if expected is None:
             return target.start(), nothing_known
@@ -195,11 +213,14 @@ def _progress(
 
 
 def _lines(report: DifferReport) -> Iterator[str]:
+    from ..reports.decisions import uncompared_lines
+
     yield f"{report.target}: {report.implementation.name}, seed {report.seed}"
     for finding in report.findings:
         yield from _story(report, finding)
     if report.left_out:
         yield f"not called, because the target lacks it: {', '.join(report.left_out)}"
+    yield from uncompared_lines(report.implementation)
     rate = report.sequences / max(report.seconds, 0.001)
     yield (
         f"{report.sequences:,} sequences, {report.calls:,} calls compared in {report.worlds:,} "
@@ -245,22 +266,11 @@ def _story(report: DifferReport, finding: Finding) -> Iterator[str]:
 def _save(directory: Path, report: DifferReport, *, quiet: bool) -> None:
     from mmcache_vectors.manager import encode
 
-    if not report.findings:
-        return
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise click.UsageError(f"{directory}: {error.strerror}") from None
     for finding in report.findings:
         path = directory / f"{finding.vector.id}.json"
         content = encode(finding.vector)
         if path.exists() and path.read_bytes() != content:
-            raise click.UsageError(f"{path} is there already and is another file: not overwritten")
-        part = path.with_suffix(".part")
-        try:
-            part.write_bytes(content)
-            part.replace(path)
-        except OSError as error:
-            raise click.UsageError(f"{path}: {error.strerror}") from None
+            raise NotWritten(f"{path} is there already and is another file: not overwritten")
+        write_file(path, content)
         if not quiet:
             click.echo(f"saved: {path}")

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ..exits import ExitCode
-from .options import cluster_option, json_option, print_document
+from .options import (
+    cluster_option,
+    foreign_code,
+    json_option,
+    print_document,
+    timeout_option,
+    usage_errors,
+    vectors_option,
+)
 
 if TYPE_CHECKING:
     from mmcache_vectors.manager import Manager
 
     from ..exhaust.search import Exhausted, SearchProgress
     from ..exhaust.world import SearchScope
+    from ..oracle.known import Known
 
 __all__ = ["exhaust"]
 
@@ -29,18 +39,25 @@ __all__ = ["exhaust"]
 @click.option(
     "--inputs", type=click.IntRange(1, 12), multiple=True, default=(4,), help="Of each request."
 )
-@click.option("--capacity", type=click.IntRange(0), multiple=True, default=(6,))
+@click.option("--capacity", type=click.IntRange(0, 1000), multiple=True, default=(6,))
 @click.option("--sizes", help="Of the hashes, such as 1,2,3,2 (which is the default for four).")
 @click.option("--encoder-decoder", is_flag=True, help="The manager for encoder-decoder models.")
 @click.option(
     "--max-states",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 10**9),
     default=2_000_000,
     show_default=True,
     help="Give up beyond, in each scope; one takes one or two kilobytes.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Scopes at a time (default: one a core).")
+@click.option(
+    "--expected",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The failures that are expected, as for run: what they explain is passed over.",
+)
+@click.option("--jobs", type=click.IntRange(1, 256), help="Scopes at a time (default: one a core).")
 @cluster_option
+@timeout_option
+@vectors_option
 @json_option
 @click.pass_context
 def exhaust(
@@ -53,25 +70,30 @@ def exhaust(
     sizes: str | None,
     encoder_decoder: bool,
     max_states: int,
+    expected: Path | None,
     jobs: int | None,
     cluster: str | None,
+    timeout: float | None,
+    directory: Path | None,
     as_json: bool,
 ) -> None:
     """Go through every reachable state of TARGET and of the specification, together.
 
     Within the scope this is complete: every sequence of calls that a caller may make, of any
-    length. TARGET is as for run, but must be a Python class. The scope is 4 hashes, 2 requests
+    length. TARGET is any manager, as for run; of a cmd: the states are kept as snapshots, or
+    else their calls are made again. The scope is 4 hashes, 2 requests
     with 4 inputs each, capacity 6; give an option twice, as in --capacity 4 --capacity 6, to
     search several scopes, each in a process of its own.
 
     \b
-    The exit code is 0 if nothing differs, 1 if something does, 2 if the
-    command cannot be understood, 3 if the target could not be started or
-    a search was given up.
+    The exit code is 0 if nothing differs (but what --expected explains), 1 if
+    something does, 2 if the command cannot be understood, 3 if the target
+    could not be started, if its states cannot be kept as they are, or if a
+    search was given up.
     """
     from mmcache_spec.campaign import ClusterError
 
-    from ..errors import TargetError, TargetNameError
+    from ..errors import AdapterError, TargetError
     from ..exhaust.report import report_of
     from ..exhaust.world import SearchScope
 
@@ -82,13 +104,14 @@ def exhaust(
     ]
     found = []
     try:
-        for one in _searched(target, scopes, max_states, jobs, cluster, quiet=as_json):
-            found.append(one)
-            if not as_json:
-                click.echo("\n".join(_report(one, one.scope)))
-    except TargetNameError as error:
-        raise click.UsageError(str(error)) from None
-    except (TargetError, ClusterError) as error:
+        with usage_errors():
+            known = _known(target, timeout, expected, directory)
+            search = partial(_search, target, max_states, known, timeout)
+            for one in _searched(search, scopes, jobs, cluster, quiet=as_json):
+                found.append(one)
+                if not as_json:
+                    click.echo("\n".join(_report(one, one.scope)))
+    except (TargetError, AdapterError, ClusterError) as error:
         click.echo(f"{target} could not be exhausted: {error}", err=True)
         context.exit(ExitCode.COULD_NOT)
     report = report_of(found)
@@ -97,10 +120,50 @@ def exhaust(
     context.exit(report.exit_code)
 
 
-def _searched(
+def _known(
+    name: str, timeout: float | None, expected: Path | None, directory: Path | None
+) -> Known:
+    """What the target is known to do otherwise."""
+    from ..oracle.known import known_of, nothing_known
+    from ..suites.load import load_suite
+    from ..targets.open import open_manager
+    from ..verdicts.expected import load_expected
+
+    if expected is None:
+        return nothing_known
+    suite = load_suite(directory)
+    listed = load_expected(expected, suite)
+    target = open_manager(name, timeout=timeout)
+    try:
+        with foreign_code():
+            return known_of(target, target.start(), listed, suite)
+    finally:
+        target.stop()
+
+
+def _search(
     target: str,
-    scopes: Sequence[SearchScope],
     max_states: int,
+    known: Known,
+    timeout: float | None,
+    scope: SearchScope,
+    on_progress: Callable[[SearchProgress], None] = lambda progress: None,
+) -> Exhausted:
+    from ..exhaust.search import exhaust as search
+
+    return search(
+        target,
+        scope,
+        max_states=max_states,
+        known=known,
+        timeout=timeout,
+        on_progress=on_progress,
+    )
+
+
+def _searched(
+    search: Callable[..., Exhausted],
+    scopes: Sequence[SearchScope],
     jobs: int | None,
     cluster: str | None,
     *,
@@ -109,15 +172,13 @@ def _searched(
     """One search a scope, in order: here if there is one, else by several workers."""
     from mmcache_spec.campaign import workers
 
-    from ..exhaust.search import exhaust as search
-
     if len(scopes) == 1 and cluster is None:
-        with _progress(not quiet) as on_progress, contextlib.redirect_stdout(sys.stderr):
-            found = search(target, scopes[0], max_states=max_states, on_progress=on_progress)
+        with _progress(not quiet) as on_progress, foreign_code():
+            found = search(scopes[0], on_progress=on_progress)
         yield found
         return
     with workers(cluster, jobs=jobs) as executor:
-        running = [executor.submit(search, target, s, max_states=max_states) for s in scopes]
+        running = [executor.submit(search, s) for s in scopes]
         for job in running:
             yield job.result()
 
@@ -129,9 +190,9 @@ def _sizes(text: str | None, hashes: int) -> tuple[int, ...]:
         sizes = tuple(int(part) for part in text.split(","))
     except ValueError:
         sizes = ()
-    if len(sizes) != hashes or min(sizes) < 0:
+    if len(sizes) != hashes or min(sizes) < 0 or max(sizes) > 1000:
         raise click.BadParameter(
-            f"give {hashes} sizes, 0 or more, as in 1,2,3", param_hint="--sizes"
+            f"give {hashes} sizes, 0 to 1000, as in 1,2,3", param_hint="--sizes"
         )
     return sizes
 
@@ -161,12 +222,16 @@ def _progress(wanted: bool) -> Iterator[Callable[[SearchProgress], None]]:
 
 
 def _report(found: Exhausted, scope: SearchScope) -> Iterator[str]:
+    from ..reports.decisions import uncompared_lines
     from ..reports.story import parameter_lines
 
     yield f"{found.target}: {found.implementation.name}, {scope.manager}"
     yield from parameter_lines(found.parameters)
     if found.left_out:
         yield f"not called, because the target lacks it: {', '.join(found.left_out)}"
+    if found.kept_as == "calls made again":
+        yield "it keeps no snapshots: the calls that lead to a state are made again"
+    yield from uncompared_lines(found.implementation)
     if found.opaque:
         yield "its own state cannot be read: states are told apart by what they show"
     rate = found.pairs / max(found.seconds, 0.001)
@@ -174,10 +239,17 @@ def _report(found: Exhausted, scope: SearchScope) -> Iterator[str]:
         f"{found.pairs:,} states, {found.transitions:,} calls compared, depth {found.depth}, "
         f"{found.seconds:.1f} s, {rate:,.0f} states/s"
     )
+    if found.known:
+        yield f"{found.known:,} of them differ as expected"
     if found.disagreement is not None:
         yield from _difference_story(found)
     elif found.bounded:
         yield "given up: more states than --max-states; nothing differs so far"
+    elif found.known:
+        yield (
+            f"nothing else differs in the {found.spec_states:,} states of the spec that occurred, "
+            f"of {found.spec_states_expected:,}; the rest lies behind known differences only"
+        )
     elif found.spec_states != found.spec_states_expected:
         yield (
             f"incomplete: the spec has {found.spec_states_expected:,} states here, and "
@@ -192,16 +264,14 @@ def _report(found: Exhausted, scope: SearchScope) -> Iterator[str]:
 def _difference_story(found: Exhausted) -> Iterator[str]:
     from mmcache_vectors.clauses import clause
 
-    from ..oracle.decisions import taken_by
+    from ..oracle.decisions import decided
     from ..reports.decisions import decision_line
     from ..reports.story import call_text, difference_lines
     from ..verdicts.model import CallFailure
 
     wrong = found.disagreement
     assert wrong is not None
-    kind = found.scope.manager
-    shows = found.implementation.capabilities[kind]
-    taken = taken_by(kind, found.parameters, wrong.calls, wrong.differences, shows)
+    taken = [decided(name) for name in wrong.decisions]
     if taken:
         yield (
             "1 decision explains it:" if len(taken) == 1 else "any of these decisions explains it:"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from pathlib import Path
 
 import click
 
 from ..exits import ExitCode
-from .options import configuration_option, timeout_option, usage_errors, vectors_option
+from .options import (
+    configuration_option,
+    foreign_code,
+    in_process_option,
+    timeout_option,
+    usage_errors,
+    vectors_option,
+)
 
 __all__ = ["expected"]
 
@@ -23,6 +28,7 @@ __all__ = ["expected"]
     help="Where a failure is dealt with that no public report is known of.",
 )
 @timeout_option
+@in_process_option
 @configuration_option
 @vectors_option
 @click.pass_context
@@ -31,6 +37,7 @@ def expected(
     target: str,
     link: str,
     timeout: float | None,
+    in_process: bool,
     configuration: str | None,
     directory: Path | None,
 ) -> None:
@@ -52,9 +59,11 @@ def expected(
     from ..verdicts.run import could_not, run_target
 
     with usage_errors():
-        opened = open_target(target, timeout=timeout, configuration=configuration)
+        opened = open_target(
+            target, timeout=timeout, configuration=configuration, in_process=in_process
+        )
         suite = load_suite(directory, format_for(opened))
-    with contextlib.redirect_stdout(sys.stderr):
+    with foreign_code():
         report = explained(run_target(opened, suite, directory=directory), suite)
     if could_not(report):
         found = report.implementation

@@ -5,13 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ..exits import ExitCode
-from .options import json_option, make_console, usage_errors, vectors_option, write_file
+from .options import (
+    each_by_itself,
+    foreign_code,
+    in_process_option,
+    json_option,
+    make_console,
+    make_folder,
+    refresh_option,
+    timeout_option,
+    usage_errors,
+    vectors_option,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from ..verdicts.model import TargetReport
@@ -32,6 +45,9 @@ __all__ = ["matrix"]
     type=click.Path(file_okay=False, path_type=Path),
     help="Write matrix.json, matrix.html and matrix.md to this directory.",
 )
+@timeout_option
+@in_process_option
+@refresh_option
 @json_option
 @vectors_option
 @click.pass_context
@@ -40,6 +56,9 @@ def matrix(
     releases: str | None,
     also: tuple[str, ...],
     out: Path | None,
+    timeout: float | None,
+    in_process: bool,
+    refresh: bool,
     as_json: bool,
     directory: Path | None,
 ) -> None:
@@ -66,23 +85,43 @@ def matrix(
     except TargetError as error:
         click.echo(str(error), err=True)
         context.exit(ExitCode.COULD_NOT)
-    with _progress(len(names)) as on_report:
-        rows = run_matrix(names, vectors, on_report)
-    found = matrix_of(rows, vectors, datetime.now(UTC).date().isoformat())
     if out is not None:
+        make_folder(out, "--out")
+    with _progress(len(names)) as on_report, foreign_code():
+        rows = run_matrix(
+            names, vectors, on_report, timeout=timeout, in_process=in_process, refresh=refresh
+        )
+    found = matrix_of(rows, vectors, datetime.now(UTC).date().isoformat())
+
+    def printed() -> None:
+        if as_json:
+            click.echo(encode_matrix(found), nl=False)
+        else:
+            print_matrix(found, vectors, make_console())
+        sys.stdout.flush()
+
+    pages: dict[str, Callable[[], bytes]] = {
+        "matrix.json": lambda: encode_matrix(found),
+        "matrix.html": lambda: matrix_page(found, vectors).encode(errors="replace"),
+        "matrix.md": lambda: matrix_markdown(found, vectors).encode(errors="replace"),
+    }
+    gone: BrokenPipeError | None = None
+    with each_by_itself() as attempt:
         try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise click.UsageError(f"{out}: {error.strerror}") from None
-        write_file(out / "matrix.json", encode_matrix(found))
-        write_file(out / "matrix.html", matrix_page(found, vectors).encode(errors="replace"))
-        write_file(out / "matrix.md", matrix_markdown(found, vectors).encode(errors="replace"))
-    if as_json:
-        click.echo(encode_matrix(found), nl=False)
-    else:
-        print_matrix(found, vectors, make_console())
+            attempt(printed)
+        except BrokenPipeError as error:
+            gone = error
+        if out is not None:
+            for name, page in pages.items():
+                attempt(partial(_written, out / name, page))
+    if gone is not None:
+        raise gone
     ran = any(row.implementation is not None for row in rows)
     context.exit(ExitCode.OK if ran else ExitCode.COULD_NOT)
+
+
+def _written(path: Path, page: Callable[[], bytes]) -> None:
+    write_file(path, page())
 
 
 def _releases(expression: str | None) -> tuple[str, ...]:

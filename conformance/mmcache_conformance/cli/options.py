@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ..exits import ExitCode
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,13 +19,21 @@ if TYPE_CHECKING:
     from ..suites.select import Selection
 
 __all__ = [
+    "NotWritten",
+    "Seconds",
+    "check_files",
     "cluster_option",
     "complete_vector",
     "configuration_option",
+    "each_by_itself",
+    "foreign_code",
+    "in_process_option",
     "json_option",
     "make_console",
+    "make_folder",
     "no_vector_matches",
     "print_document",
+    "refresh_option",
     "report_options",
     "select_option",
     "selection",
@@ -67,11 +79,34 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 cluster_option = click.option(
     "--cluster", metavar="ADDRESS", help="Do the work on this Dask cluster instead of here."
 )
+
+
+class Seconds(click.FloatRange):
+    """A time: more than nothing, within a week, and a number."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True, max=7 * 24 * 3600)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        # A comparison with no number is false, so that it would pass for within every bound.
+        if str(value).strip().lower().lstrip("+-") == "nan":
+            self.fail(f"{value} is not a number of seconds", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 timeout_option = click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(),
     metavar="SECONDS",
-    help="What a command has for one vector (default: 10).",
+    help="What a command, or the process of a class, has for one vector (default: 10).",
+)
+refresh_option = click.option(
+    "--refresh", is_flag=True, help="Read releases of vLLM anew, and not from the cache."
+)
+in_process_option = click.option(
+    "--in-process",
+    is_flag=True,
+    help="Run a Python class in this process: faster, without a time limit, and at its mercy.",
 )
 
 
@@ -131,6 +166,29 @@ def no_vector_matches(expression: str | None, noun: str = "vector") -> click.Usa
     return click.UsageError(f"no {noun} matches {expression!r}")
 
 
+@contextmanager
+def foreign_code() -> Iterator[None]:
+    """Whatever is printed below, by whatever means, goes to standard error.
+
+    Standard output belongs to the report: a class in this process may write to it from C, too.
+    """
+    sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+    except OSError:  # it is closed: nobody reads it
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    try:
+        with suppress(OSError):
+            os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def make_console() -> Console:
     """Standard output, as rich writes it; a reader that went away is the caller's affair."""
     from rich.console import Console
@@ -149,9 +207,87 @@ def print_document(document: object) -> None:
     click.echo(canonical(document), nl=False)
 
 
+class NotWritten(click.ClickException):
+    """A file could not be written after all. The work is done, and its result was printed."""
+
+    exit_code = ExitCode.COULD_NOT
+
+
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file that the user named, or say why not."""
+    """Write a file that the user named: the whole of it, or what was there before.
+
+    Raises:
+        NotWritten: It could not be written; nothing else is lost by it.
+    """
+    from mmcache_vectors.document import write_atomically
+
     try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}") from None
+        write_atomically(path, content)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise NotWritten(f"{path} is not written: {reason}") from None
+
+
+def check_files(paths: Mapping[str, Path | None]) -> None:
+    """Refuse, before the work, what could not be written after it; by option, a path or none.
+
+    Raises:
+        click.UsageError: A path that cannot be written, or two options with one path.
+    """
+    taken: dict[Path, str] = {}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        try:
+            real = path.resolve()
+            folder, there, writable = real.parent, real.exists(), os.access(real, os.W_OK)
+            usable = folder.is_dir() and (there or os.access(folder, os.W_OK | os.X_OK))
+        except (OSError, ValueError, RuntimeError) as error:
+            raise click.BadParameter(f"{path}: {error}", param_hint=option) from None
+        other = taken.setdefault(real, option)
+        if other != option and (not there or real.is_file()):
+            raise click.UsageError(f"{other} and {option} name one file: {path}")
+        if not folder.is_dir():
+            raise click.BadParameter(f"there is no directory {path.parent}", param_hint=option)
+        if not usable or (there and not writable):
+            raise click.BadParameter(f"{path} cannot be written", param_hint=option)
+
+
+def make_folder(path: Path, option: str) -> None:
+    """The folder, made if need be, into which files can be written.
+
+    Raises:
+        click.BadParameter: There is none to be had.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        usable = os.access(path, os.W_OK | os.X_OK)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise click.BadParameter(f"{path}: {reason}", param_hint=option) from None
+    if not usable:
+        raise click.BadParameter(f"{path} cannot be written", param_hint=option)
+
+
+@contextmanager
+def each_by_itself() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Yields what does a piece of work; what cannot be written does not keep the next from it.
+
+    Raises:
+        NotWritten: Something was not written; what was told of every such thing is said.
+    """
+    failed: list[str] = []
+
+    def attempt(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except NotWritten as error:
+            failed.append(error.message)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            failed.append(f"cannot write: {error.strerror}")
+
+    yield attempt
+    if failed:
+        raise NotWritten("\n".join(failed))

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from .options import (
+    check_files,
     configuration_option,
+    each_by_itself,
+    foreign_code,
+    in_process_option,
     json_option,
     make_console,
     no_vector_matches,
     print_document,
+    refresh_option,
     report_options,
     select_option,
     selection,
@@ -48,7 +52,7 @@ __all__ = ["run"]
 )
 @click.option(
     "--max-skipped",
-    type=click.IntRange(0),
+    type=click.IntRange(0, 10**6),
     metavar="N",
     help="Code 3 if more than N vectors are skipped on a TARGET.",
 )
@@ -56,6 +60,8 @@ __all__ = ["run"]
     "--plain", is_flag=True, help="Play each vector as it is, and not in larger worlds as well."
 )
 @timeout_option
+@in_process_option
+@refresh_option
 @configuration_option
 @report_options
 @vectors_option
@@ -71,6 +77,8 @@ def run(
     max_skipped: int | None,
     plain: bool,
     timeout: float | None,
+    in_process: bool,
+    refresh: bool,
     configuration: str | None,
     expected: Path | None,
     html: Path | None,
@@ -97,7 +105,9 @@ def run(
       vllm-scheduler        the scheduler of a vLLM that can be imported;
                             after colons: v1 or v2 (which runner's worker),
                             withdraw, payload, skip (the repairs), mmcache
-                            or two-phase (a ledger of the reference in it)
+                            or two-phase (a ledger of the reference in it),
+                            scheduler=module:Class (a fork's scheduler)
+      cmd:COMMAND           a program whose adapter declares itself an engine
 
     \b
     The exit code is 0 if everything passed, 1 if something failed, 2 if the
@@ -111,10 +121,17 @@ def run(
     from ..verdicts.expected import apply_expected
     from ..verdicts.run import exit_code, run_target, summarise
 
+    check_files({"--html": html, "--junit": junit, "--markdown": markdown})
     with usage_errors():
         demanded = Demanded(require, max_skipped)
         opened = [
-            open_target(name, timeout=timeout, configuration=configuration)
+            open_target(
+                name,
+                timeout=timeout,
+                configuration=configuration,
+                in_process=in_process,
+                refresh=refresh,
+            )
             for name in targets or (REFERENCE,)
         ]
         vectors = _vectors_for(opened, expression, directory)
@@ -130,8 +147,7 @@ def run(
 
     reports: list[TargetReport] = []
     for target, mine in zip(opened, vectors, strict=True):
-        # What a class prints is no part of our output.
-        with contextlib.redirect_stdout(sys.stderr):
+        with foreign_code():
             report = run_target(
                 target, mine, fail_fast=fail_fast, directory=directory, stretch=not plain
             )
@@ -144,13 +160,27 @@ def run(
     used = {vector.id: vector for mine in vectors for vector in mine}
     everything = tuple(used[id] for id in sorted(used))
     summary = summarise(reports, everything)
-    _write_reports(summary, everything, html=html, junit=junit, markdown=markdown)
-    if as_json:
-        print_document(summary)
-    else:
-        from ..reports.terminal import print_run
 
-        print_run(reports, everything, make_console(), quiet=quiet)
+    def printed() -> None:
+        if as_json:
+            print_document(summary)
+        else:
+            from ..reports.terminal import print_run
+
+            print_run(reports, everything, make_console(), quiet=quiet)
+        sys.stdout.flush()
+
+    # A reader that went away wants no more lines, and its reports all the same.
+    gone: BrokenPipeError | None = None
+    with each_by_itself() as attempt:
+        try:
+            attempt(printed)
+        except BrokenPipeError as error:
+            gone = error
+        for write in _reports(summary, everything, html=html, junit=junit, markdown=markdown):
+            attempt(write)
+    if gone is not None:
+        raise gone
     context.exit(summary.exit_code)
 
 
@@ -188,24 +218,24 @@ def _expected_of(
     return load_expected(path, suite), suite
 
 
-def _write_reports(
+def _reports(
     summary: RunReport,
     vectors: Sequence[AnyVector],
     *,
     html: Path | None,
     junit: Path | None,
     markdown: Path | None,
-) -> None:
-    """The reports that were asked for."""
+) -> Iterator[Callable[[], None]]:
+    """What makes and writes each of the reports that were asked for."""
     if html is not None:
         from ..reports.html import run_page
 
-        write_file(html, run_page(summary, vectors).encode(errors="replace"))
+        yield lambda: write_file(html, run_page(summary, vectors).encode(errors="replace"))
     if junit is not None:
         from ..reports.junit import junit_xml
 
-        write_file(junit, junit_xml(summary, vectors))
+        yield lambda: write_file(junit, junit_xml(summary, vectors))
     if markdown is not None:
         from ..reports.markdown import run_markdown
 
-        write_file(markdown, run_markdown(summary, vectors).encode(errors="replace"))
+        yield lambda: write_file(markdown, run_markdown(summary, vectors).encode(errors="replace"))

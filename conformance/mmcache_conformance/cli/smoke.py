@@ -7,6 +7,8 @@ import click
 from ..exits import ExitCode
 from .options import (
     configuration_option,
+    foreign_code,
+    in_process_option,
     json_option,
     print_document,
     timeout_option,
@@ -19,6 +21,7 @@ __all__ = ["smoke"]
 @click.command()
 @click.argument("target")
 @timeout_option
+@in_process_option
 @configuration_option
 @json_option
 @click.option("--wire", is_flag=True, help="Show every line that goes to and fro.")
@@ -27,6 +30,7 @@ def smoke(
     context: click.Context,
     target: str,
     timeout: float | None,
+    in_process: bool,
     configuration: str | None,
     as_json: bool,
     wire: bool,
@@ -37,6 +41,7 @@ def smoke(
     must be reported as failing. The exit code is 0 if all of that is so, 1 if not, 2 if the
     command cannot be understood, 3 if the target could not be started.
     """
+    from ..reports.decisions import uncompared_lines
     from ..targets.open import open_manager
     from ..verdicts.smoke import smoke as run_smoke
     from ..verdicts.smoke import smoked
@@ -46,8 +51,15 @@ def smoke(
 
     with usage_errors():
         trace = show if wire else None
-        opened = open_manager(target, timeout=timeout, trace=trace, configuration=configuration)
-    report, checks = run_smoke(opened)
+        opened = open_manager(
+            target,
+            timeout=timeout,
+            trace=trace,
+            configuration=configuration,
+            in_process=in_process,
+        )
+    with foreign_code():
+        report, checks = run_smoke(opened)
     told = smoked(report, checks)
     if as_json:
         print_document(told)
@@ -72,6 +84,8 @@ def smoke(
         click.echo("FAIL  it has no manager, so nothing was checked")
     for kind, why in found.undriven.items():
         click.echo(f"{kind}: {why}")
+    for line in uncompared_lines(found):
+        click.echo(line)
     good = told.exit_code == ExitCode.OK
     click.echo("its verdicts can be trusted" if good else "its verdicts cannot be trusted")
     context.exit(told.exit_code)

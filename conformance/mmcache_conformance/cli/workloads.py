@@ -17,10 +17,10 @@ __all__ = ["workloads"]
 
 @click.command()
 @click.argument("target", default="reference-pass")
-@click.option("--passes", type=click.IntRange(min=1), default=2000, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="The first workload.")
+@click.option("--passes", type=click.IntRange(1, 10**7), default=2000, show_default=True)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, help="The first workload.")
 @click.option("--like", metavar="TARGET", help="Compare the schedules with this target's.")
-@click.option("--jobs", type=click.IntRange(1), help="Workers here (default: one a core).")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Workers here (default: one a core).")
 @cluster_option
 @json_option
 @click.pass_context
@@ -43,7 +43,9 @@ def workloads(
       vllm-scheduler        the scheduler of a vLLM that can be imported;
                             after colons: v1 or v2 (which runner's worker),
                             withdraw, payload, skip (the repairs), mmcache
-                            or two-phase (a ledger of the reference in it)
+                            or two-phase (a ledger of the reference in it),
+                            scheduler=module:Class (a fork's scheduler)
+      cmd:COMMAND           a program whose adapter declares itself an engine
 
     \b
     The exit code is 0 if no clause breaks and no schedule differs, 1 if one
@@ -52,18 +54,20 @@ def workloads(
     """
     from mmcache_spec.campaign import ClusterError, workers
 
-    from ..engines.open import open_engine
+    from ..engine_command import open_any_engine
     from ..engines.random import random_campaign
-    from ..errors import TargetError
+    from ..errors import AdapterError, TargetError
 
     with usage_errors():
         for name in (target, like):
             if name is not None:
-                open_engine(name)
+                open_any_engine(name)
     try:
         with workers(cluster, jobs=jobs) as executor:
-            found = random_campaign(target, passes, executor, first=seed, like=like)
-    except TargetError as error:
+            found = random_campaign(
+                target, passes, executor, first=seed, like=like, opener=open_any_engine
+            )
+    except (TargetError, AdapterError) as error:
         click.echo(f"could not be started: {error}", err=True)
         context.exit(ExitCode.COULD_NOT)
     except ClusterError as error:

@@ -11,8 +11,8 @@ from mmcache_spec.campaign import workers
 
 from ..exits import ExitCode
 from ..implementation import Implementation
+from ..oracle.known import Known
 from .kinds import kind_of
-from .known import Known
 from .report import DifferReport, Finding
 from .search import Campaign, Done, left_out, search
 from .units import plan_of
@@ -61,7 +61,7 @@ def run_campaign(
         found.append(finding)
         if len(found) >= findings:
             break
-        campaign = replace(campaign, known=_and(campaign.known, finding))
+        campaign = _knowing(campaign, finding)
     return DifferReport(
         exit_code=_exit_code(total, found),
         target=campaign.target,
@@ -142,7 +142,13 @@ def _sum(a: Done, b: Done) -> Done:
     )
 
 
-def _and(known: Known, finding: Finding) -> Known:
-    """What was found is known from now on."""
+def _knowing(campaign: Campaign, finding: Finding) -> Campaign:
+    """What was found is known from now on: its decisions, and its kind."""
+    known = campaign.known
+    decisions = known.decisions.union(finding.decisions)
     kind = kind_of([s.call for s in finding.vector.steps], finding.differences)
-    return Known(known.decisions.union(finding.decisions), known.clauses, known.kinds | {kind})
+    return replace(
+        campaign,
+        known=Known(decisions, known.clauses, known.signatures),
+        found=campaign.found | {kind},
+    )

@@ -20,6 +20,7 @@ from mmcache_vectors.manager import Expect, Manager, Provenance, Step, Vector, c
 from ..errors import AdapterError, TargetError
 from ..implementation import Implementation
 from ..oracle.blame import blamed
+from ..oracle.known import Known, Seen, Sieve, nothing_known
 from ..oracle.systems import specified
 from ..targets.command import Posted
 from ..targets.open import open_manager
@@ -28,8 +29,7 @@ from ..verdicts.judge import answer_differences
 from ..verdicts.model import Difference
 from ..verdicts.signature import Signature, signature_of
 from .decisions import decisions_about, explained_by
-from .kinds import kind_of
-from .known import Known, nothing_known
+from .kinds import Kind, kind_of
 from .lanes import Answered, Lane, lane_to
 from .probe import Differing, play_through
 from .report import Finding
@@ -40,13 +40,9 @@ from .worlds import draw_parameters, draw_shape
 
 __all__ = ["Campaign", "Done", "left_out", "search"]
 
-_EXAMINED = 300
-"""Differing sequences of one signature that a unit compares with what is known; of those after
-that, all are taken to be known if those were."""
-
 _MADE_SHORT = {True: 6, False: 12}
-"""Those that a unit makes short to see whether they are of a known kind: fewer of those that have
-the calls of a known least sequence among theirs."""
+"""Those that a unit makes short to see whether they are of a kind that was found: fewer of those
+that have the calls of a least sequence among theirs. The rest are taken to be."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,10 @@ class Campaign:
     calls: int | None = None
     managers: tuple[Manager, ...] = MANAGERS
     known: Known = nothing_known
+    found: frozenset[Kind] = frozenset()
+    """The kinds of what was found before."""
     timeout: float | None = None
+    in_process: bool = False
     shrinks: bool = True
     """Whether what is found is made as short as it can be."""
 
@@ -109,7 +108,7 @@ def search(
         TargetNameError: The text names no target.
         TargetError: It cannot be started, or has none of the managers.
     """
-    target = open_manager(campaign.target, timeout=campaign.timeout)
+    target = open_manager(campaign.target, timeout=campaign.timeout, in_process=campaign.in_process)
     try:
         implementation = target.start()
         has = [m for m in campaign.managers if m in implementation.capabilities]
@@ -172,7 +171,7 @@ class _Unit:
         self._capabilities = frozenset(offered)
         self._shown = frozenset(name for name in OBSERVABLES if name in offered)
         self._random = Random(f"differ {campaign.seed} {unit}")
-        self._known: dict[Signature, int] = {}
+        self._sieve = Sieve(campaign.known)
         self._made_short: dict[tuple[Signature, bool], int] = {}
         self._done = _NOTHING
 
@@ -198,7 +197,7 @@ class _Unit:
                     self._lane.receive()
                 index, found = new
                 finding = self._finding(played + done[:index], done[index], found)
-                if not self._is_of_known_kind(finding):
+                if not self._is_of_found_kind(finding):
                     return replace(self._done, finding=finding)
                 self._done = replace(self._done, known=self._done.known + 1)
                 judged, interrupted = index + 1, True
@@ -260,26 +259,30 @@ class _Unit:
         return new
 
     def _is_known(self, found: Shrunk[Differing]) -> bool:
-        known = self._campaign.known
-        if known == nothing_known:
+        return self._sieve.covers(self._seen(found)) or self._is_as_found(found)
+
+    def _is_as_found(self, found: Shrunk[Differing]) -> bool:
+        """Whether it is taken to be of a kind that was found, without making it short."""
+        calls = found.candidate.calls
+        if not calls:
             return False
-        signature = signature_of(found.candidate.calls[-1], found.found.differences)
-        examined = self._known.get(signature, 0)
-        if examined >= _EXAMINED:
-            return True
-        self._known[signature] = examined + 1
-        if known.covers(self._manager, found):
-            return True
-        if all(kind.signature != signature for kind in known.kinds):
+        signature = signature_of(calls[-1], found.found.differences)
+        alike = [kind for kind in self._campaign.found if kind.signature == signature]
+        if not alike:
             return False
-        likely = known.may_have(found)
+        likely = any(kind.may_be(calls) for kind in alike)
         short = self._made_short.get((signature, likely), 0)
         self._made_short[signature, likely] = short + 1
         return short >= _MADE_SHORT[likely]
 
-    def _is_of_known_kind(self, finding: Finding) -> bool:
+    def _is_of_found_kind(self, finding: Finding) -> bool:
         kind = kind_of([s.call for s in finding.vector.steps], finding.differences)
-        return kind in self._campaign.known.kinds
+        return kind in self._campaign.found
+
+    def _seen(self, found: Shrunk[Differing]) -> Seen:
+        made, differing = found.candidate, found.found
+        answers, wrong = differing.answers, differing.differences
+        return Seen(self._manager, made.parameters, made.calls, answers, wrong)
 
     # --- what was found, made small -------------------------------------------------------------
 
@@ -308,7 +311,7 @@ class _Unit:
 
     def _is_known_now(self, found: Shrunk[Differing]) -> bool:
         known = self._campaign.known
-        return known != nothing_known and known.covers(self._manager, found)
+        return known != nothing_known and known.covers(self._seen(found))
 
     def _after_others(
         self,

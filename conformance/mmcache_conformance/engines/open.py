@@ -1,6 +1,6 @@
 """From the text that names an engine to the target.
 
-`reference-pass[:VARIANT]` · `vllm-scheduler[:WORD]...`
+`reference-pass[:VARIANT]` · `vllm-scheduler[:WORD]...` · `vllm-live[:WORD]...`
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ __all__ = ["ENGINE_FORMS", "is_engine_name", "open_engine"]
 
 REFERENCE_PASS = "reference-pass"
 VLLM_SCHEDULER = "vllm-scheduler"
-ENGINE_FORMS = f"{REFERENCE_PASS}[:VARIANT] or {VLLM_SCHEDULER}[:WORD]..."
+VLLM_LIVE = "vllm-live"
+ENGINE_FORMS = f"{REFERENCE_PASS}[:VARIANT], {VLLM_SCHEDULER}[:WORD]... or {VLLM_LIVE}[:WORD]..."
 
 
 def is_engine_name(name: str) -> bool:
     """Whether the text names an engine, rightly or wrongly, and no manager."""
-    return name.partition(":")[0] in {REFERENCE_PASS, VLLM_SCHEDULER}
+    return name.partition(":")[0] in {REFERENCE_PASS, VLLM_SCHEDULER, VLLM_LIVE}
 
 
 def open_engine(name: str) -> EngineTarget:
@@ -34,4 +35,8 @@ def open_engine(name: str) -> EngineTarget:
         from .vllm.target import VllmScheduler
 
         return VllmScheduler(name)
+    if scheme == VLLM_LIVE:
+        from .vllm_live.target import VllmLive
+
+        return VllmLive(name)
     raise TargetNameError(f"{name!r} does not name an engine: {ENGINE_FORMS}")

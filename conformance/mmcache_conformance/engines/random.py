@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import count
@@ -201,8 +201,18 @@ def random_run(
     return _summed(names, passes, first, outcomes)
 
 
+Opener = Callable[[str], EngineTarget]
+"""From the name of an engine to the engine; a worker must be able to import it."""
+
+
 def random_campaign(
-    target: str, passes: int, executor: Executor, *, first: int = 0, like: str | None = None
+    target: str,
+    passes: int,
+    executor: Executor,
+    *,
+    first: int = 0,
+    like: str | None = None,
+    opener: Opener = open_engine,
 ) -> RandomRun:
     """What `random_run` finds on the engines of these names, by the workers of an executor.
 
@@ -213,13 +223,13 @@ def random_campaign(
         TargetNameError: No engine has this name.
         TargetError: As `random_run`, or an engine cannot be started at a worker.
     """
-    names = open_engine(target).name, None if like is None else open_engine(like).name
-    outcomes = _outcomes(executor, target, like, passes, first)
+    names = opener(target).name, None if like is None else opener(like).name
+    outcomes = _outcomes(executor, opener, target, like, passes, first)
     return _summed(names, passes, first, outcomes)
 
 
 def _outcomes(
-    executor: Executor, target: str, like: str | None, passes: int, first: int
+    executor: Executor, opener: Opener, target: str, like: str | None, passes: int, first: int
 ) -> Iterator[_Outcome]:
     """Those of the seeds from `first` on, without end.
 
@@ -229,7 +239,7 @@ def _outcomes(
     played, made, shares = 0, 0, 1
     while True:
         starts = [first + played + k * SHARE for k in range(shares)]
-        jobs = [executor.submit(_share, target, like, range(s, s + SHARE)) for s in starts]
+        jobs = [executor.submit(_share, opener, target, like, range(s, s + SHARE)) for s in starts]
         for job in jobs:
             for outcome in job.result():
                 played, made = played + 1, made + outcome.passes
@@ -237,9 +247,9 @@ def _outcomes(
         shares = max(1, -(-(passes - made) * played // (max(made, 1) * SHARE)))
 
 
-def _share(target: str, like: str | None, seeds: range) -> list[_Outcome]:
+def _share(opener: Opener, target: str, like: str | None, seeds: range) -> list[_Outcome]:
     """The outcomes of these seeds, on engines that are started for them."""
-    engines = [open_engine(name) for name in (target, like) if name is not None]
+    engines = [opener(name) for name in (target, like) if name is not None]
     try:
         for engine in engines:
             engine.start()

@@ -8,6 +8,7 @@ spec says, on every sequence of calls: that is a bisimulation, not a sample.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import time
 from collections.abc import Callable, Hashable, Iterator
@@ -18,24 +19,33 @@ from typing import Any
 import msgspec
 
 from mmcache_spec.evaluate.compiled import Packed
-from mmcache_vectors.manager import Call, Observed, Parameters
+from mmcache_vectors.manager import Call, Expect, Parameters
 
-from ..errors import TargetError, describe_exception
+from ..errors import AdapterError, TargetError, describe_exception
 from ..exits import ExitCode
 from ..implementation import Implementation
 from ..oracle.blame import blamed
+from ..oracle.decisions import taken_by
+from ..oracle.known import Known, Seen, Sieve, nothing_known
 from ..targets.open import open_manager
-from ..targets.protocol import ALLOCATE_AGAIN, CALLS
-from ..targets.python import PythonTarget, plain_answer
-from ..verdicts.judge import observed_differences
+from ..targets.protocol import ALLOCATE_AGAIN, CALLS, Answer, Case, ManagerTarget
+from ..verdicts.judge import answer_differences, observed_differences
 from ..verdicts.model import Difference
-from .snapshots import NotPlain, Opaque, Snapshots, snapshots_for
+from .sides import Arrival, side_of
+from .snapshots import NotPlain
 from .world import SearchScope, SpecifiedManager
 
 __all__ = ["Exhausted", "SearchProgress", "ShortestDifference", "exhaust"]
 
 _AT_ONCE = 500
 """Pairs between two reports of progress."""
+
+_TWINS = 3
+"""States that differ only in an order, and that are gone on from."""
+_LOOKS = 12
+"""So often a pair that was met again is looked at for another order."""
+_UNSEEN_TWINS = 2
+"""The same of states that show the same, where no more is known of them."""
 
 
 class ShortestDifference(msgspec.Struct, frozen=True):
@@ -45,6 +55,8 @@ class ShortestDifference(msgspec.Struct, frozen=True):
     differences: tuple[Difference, ...]
     clauses: tuple[str, ...]
     """What the specification claims and the answer breaks."""
+    decisions: tuple[str, ...]
+    """The known wrong decisions any of which explains it."""
 
 
 class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,17 +69,21 @@ class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...]
     """Calls and capabilities that the target lacks, and which were therefore not made."""
     opaque: bool
-    """The object's own state cannot be read: states are told apart by what they show."""
+    """The target's own state cannot be read: states are told apart by what they show."""
+    kept_as: str
+    """How its states are kept: copies, snapshots of the program, or calls made again."""
     pairs: int
     spec_states: int
     """The states of the spec that occur in pairs."""
     spec_states_expected: int
-    """The states that the spec reaches by itself."""
+    """The states that the spec reaches by itself; if the search was given up, as many at least."""
     transitions: int
     depth: int
     seconds: float
     bounded: bool
     """The search was given up at `--max-states`."""
+    known: int
+    """Calls that differ as expected. What only they lead to was not searched."""
     disagreement: ShortestDifference | None
 
     @property
@@ -75,7 +91,8 @@ class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
         """1 if something differs, 3 if the search was not complete, else 0."""
         if self.disagreement is not None:
             return ExitCode.FAILED
-        complete = not self.bounded and self.spec_states == self.spec_states_expected
+        reached = self.spec_states == self.spec_states_expected or self.known > 0
+        complete = not self.bounded and reached
         return ExitCode.OK if complete else ExitCode.COULD_NOT
 
 
@@ -94,36 +111,51 @@ def exhaust(
     scope: SearchScope,
     *,
     max_states: int,
+    known: Known = nothing_known,
+    timeout: float | None = None,
     on_progress: Callable[[SearchProgress], None] = lambda progress: None,
 ) -> Exhausted:
     """Search the whole scope.
 
     Args:
-        target: What is searched, as on the command line; it must be a Python class.
+        target: What is searched, as on the command line: a class or a command.
         scope: How large the world is.
         max_states: Give up beyond so many pairs.
+        known: What the target is known to do otherwise: it is counted and passed over.
+        timeout: What a command has for one call, in seconds.
         on_progress: Called now and then.
 
     Raises:
         TargetNameError: The text names no target.
-        TargetError: It cannot be started, or is no Python class.
+        TargetError: It cannot be started, or its states cannot be kept so that they stay the same.
     """
     started = time.perf_counter()
-    with _without_garbage_collection():
-        search = _Search(target, scope, max_states, on_progress)
-        try:
-            search.run()
-        except NotPlain:  # a later state is of another make than the first
-            search = _Search(target, scope, max_states, on_progress, opaque=True)
-            search.run()
-        expected = len(_states(search.specified))
+    opened = open_manager(target, timeout=timeout, in_process=True)
+    try:
+        implementation = opened.start()
+        with _without_garbage_collection():
+            search = _Search(opened, implementation, scope, max_states, known, on_progress)
+            try:
+                search.run()
+            except NotPlain:  # a later state is of another make than the first
+                search = _Search(
+                    opened, implementation, scope, max_states, known, on_progress, opaque=True
+                )
+                search.run()
+            expected = len(_states(search.specified, max_states))
+    except AdapterError as error:
+        raise TargetError(str(error)) from None
+    finally:
+        with contextlib.suppress(AdapterError):  # what it says last is no answer to anything
+            opened.stop()
     return Exhausted(
         target=target,
-        implementation=search.implementation,
+        implementation=implementation,
         scope=scope,
         parameters=search.specified.parameters,
         left_out=search.left_out,
-        opaque=not search.snapshots.plain,
+        opaque=search.side.opaque,
+        kept_as=search.side.how,
         pairs=len(search.seen),
         spec_states=len({state for state, _ in search.seen}),
         spec_states_expected=expected,
@@ -131,6 +163,7 @@ def exhaust(
         depth=search.depth,
         seconds=round(time.perf_counter() - started, 3),
         bounded=search.bounded,
+        known=search.known,
         disagreement=search.disagreement,
     )
 
@@ -148,16 +181,27 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _states(specified: SpecifiedManager) -> set[Packed]:
-    """The states that the spec reaches by itself."""
+def _states(specified: SpecifiedManager, most: int) -> set[Packed]:
+    """The states that the spec reaches by itself; of more than `most`, some more than these."""
     seen = {specified.initial()}
     waiting = list(seen)
-    while waiting:
+    while waiting and len(seen) <= most:
         for _, _, after in specified.successors(waiting.pop()):
             if after not in seen:
                 seen.add(after)
                 waiting.append(after)
     return seen
+
+
+@dataclass(slots=True)
+class _Met:
+    """What is known of a pair beyond itself."""
+
+    orders: frozenset[Hashable]
+    """Those in the states of it that were gone on from."""
+    twins: int = 1
+    """How many these are."""
+    looks: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,7 +210,7 @@ class _Pair:
 
     number: int
     state: Packed
-    snapshot: Any
+    place: Any
 
 
 class _Search:
@@ -174,34 +218,29 @@ class _Search:
 
     def __init__(
         self,
-        name: str,
+        target: ManagerTarget,
+        implementation: Implementation,
         scope: SearchScope,
         max_states: int,
+        known: Known,
         on_progress: Callable[[SearchProgress], None],
         *,
         opaque: bool = False,
     ) -> None:
-        target = open_manager(name)
-        if not isinstance(target, PythonTarget):
-            raise TargetError("only a Python class can be exhausted: its states are copied")
-        self.implementation = target.start()
-        offered = self.implementation.capabilities.get(scope.manager)
-        if offered is None:
-            raise TargetError(f"{self.implementation.name} has no {scope.manager} manager")
-        self.left_out = tuple(c for c in (*CALLS, ALLOCATE_AGAIN) if c not in offered)
+        self._offered = implementation.capabilities.get(scope.manager)
+        if self._offered is None:
+            raise TargetError(f"{implementation.name} has no {scope.manager} manager")
+        self.left_out = tuple(c for c in (*CALLS, ALLOCATE_AGAIN) if c not in self._offered)
         if scope.manager == "encoder_decoder":
             self.left_out = tuple(c for c in self.left_out if c != ALLOCATE_AGAIN)
-        self.specified = SpecifiedManager(scope, frozenset(offered))
-        try:
-            self._live = target.open(scope.manager, self.specified.parameters)
-        except Exception as error:
-            raise TargetError(describe_exception(error)) from None
-        manager = self._live.manager
-        self.snapshots: Snapshots = Opaque() if opaque else snapshots_for(manager)
-        self._calls = [self._live.bind(call) for call in self.specified.calls]
+        self.specified = SpecifiedManager(scope, frozenset(self._offered))
+        self._target, self._manager = target, scope.manager
+        world, calls = self.specified.parameters, self.specified.calls
+        self.side = side_of(target, scope.manager, world, calls, opaque=opaque)
         self._max_states, self._on_progress = max_states, on_progress
-        self.seen: set[tuple[Packed, Hashable]] = set()
-        self.transitions = self.depth = 0
+        self._sieve = Sieve(known)
+        self.seen: dict[tuple[Packed, Hashable], _Met] = {}
+        self.transitions = self.depth = self.known = 0
         self.bounded = False
         self.disagreement: ShortestDifference | None = None
         self._parents: list[tuple[int, int]] = []
@@ -209,9 +248,13 @@ class _Search:
         self._next_level: list[_Pair] = []
 
     def run(self) -> None:
-        """Raises `NotPlain` where a state cannot be copied piece by piece."""
-        start = self.snapshots.take(self._live.manager)
-        self._keep(self.specified.initial(), self._fingerprint(start), start, -1, -1)
+        """Raises `NotPlain` where a state cannot be copied piece by piece, and `TargetError`."""
+        initial, start = self.specified.initial(), self.side.start()
+        if start is not None:
+            self._new(initial, start, -1, -1)
+        else:
+            self._parents.append((-1, -1))
+            self._next_level.append(_Pair(0, initial, self.side.initial()))
         while self._next_level and not self._over():
             level, self._next_level = self._next_level, []
             for done, pair in enumerate(level):
@@ -223,6 +266,7 @@ class _Search:
                 self._expand(pair)
                 if self._over():
                     return
+                self.side.leave(pair.place)
             self.depth += 1
 
     def _over(self) -> bool:
@@ -231,71 +275,149 @@ class _Search:
 
     def _expand(self, pair: _Pair) -> None:
         """Make every call from a pair."""
-        snapshots, calls = self.snapshots, self._calls
-        state, pristine = pair.state, pair.snapshot
-        fingerprint_before = self._fingerprint(pristine)
-        scratch = None
-        for call_index, expected, after in self.specified.successors(state):
+        state, side = pair.state, self.side
+        successors = self.specified.successors(state)
+        arrivals = side.arrivals(pair.place, [k for k, _, _ in successors])
+        first: Arrival | None = None
+        for (call_index, expected, after), came in zip(successors, arrivals, strict=True):
             self.transitions += 1
-            if scratch is None:
-                scratch = snapshots.copy(pristine)
-            try:
-                got = calls[call_index](snapshots.manager(scratch))
-            except Exception as error:
-                wrong = Difference("error", None, describe_exception(error))
-                return self._differs(pair.number, call_index, (wrong,))
-            if expected is not None and got is not expected:
-                plain = plain_answer(got)
-                if not isinstance(plain, tuple) or expected != set(plain):
-                    shown = tuple(sorted(expected)) if isinstance(expected, frozenset) else expected
-                    wrong = Difference("returns", shown, plain)
-                    return self._differs(pair.number, call_index, (wrong,))
-            if snapshots.same(scratch, pristine):
-                if after == state:
-                    continue
-                fingerprint = fingerprint_before
+            first = first or came
+            if came.error is not None:
+                wrong = Difference("error", None, came.error)
+                self._differs(pair.number, call_index, after, (wrong,))
             else:
-                fingerprint = self._fingerprint(scratch)
-            if (after, fingerprint) not in self.seen:
-                self._keep(after, fingerprint, scratch, pair.number, call_index)
-                if self.disagreement is not None:
-                    return None
-                scratch = None
-            elif fingerprint is not fingerprint_before:
-                scratch = None
-        return None
+                got = came.returns
+                if expected is not None and got is not expected:
+                    plain = side.plain(got)
+                    same = expected == set(plain) if isinstance(plain, tuple) else plain is expected
+                    if not same:
+                        shown = _listed(expected)
+                        wrong = Difference("returns", shown, plain)
+                        self._differs(pair.number, call_index, after, (wrong,))
+                if self.disagreement is None and not (came.unchanged and after == state):
+                    self._arrived(after, came, pair, call_index)
+            if self.disagreement is not None:
+                return
+        if first is not None and side.opaque:
+            self._same_again(pair.place, successors[0][0], first)
 
-    def _keep(
-        self, state: Packed, fingerprint: Hashable, snapshot: Any, parent: int, call_index: int
+    def _arrived(self, after: Packed, came: Arrival, pair: _Pair, call_index: int) -> None:
+        """The pair that a call led to, if it is a new one, or an old one in a new order."""
+        known = self.seen.get((after, came.fingerprint))
+        if known is None:
+            self._new(after, came, pair.number, call_index)
+            return
+        known.looks += 1
+        most = _UNSEEN_TWINS if self.side.opaque else _TWINS
+        if known.twins < most and known.looks <= _LOOKS:
+            new = self._orders(came, call_index)
+            if not new <= known.orders:
+                known.twins += 1
+                known.orders |= new
+                self._new(after, came, pair.number, call_index)
+
+    def _orders(self, came: Arrival, call_index: int) -> frozenset[Hashable]:
+        """What may differ between states of one fingerprint; unseen, it may be the way to it."""
+        return frozenset({call_index}) if self.side.opaque else came.orders()
+
+    def _new(
+        self,
+        state: Packed,
+        came: Arrival,
+        parent: int,
+        call_index: int,
     ) -> None:
-        """A pair that was not seen before; what it shows is compared."""
-        self.seen.add((state, fingerprint))
+        """A pair that was not seen before, or in another order; what it shows is compared."""
+        key = state, came.fingerprint
+        if key not in self.seen:
+            self.seen[key] = _Met(self._orders(came, call_index))
         number = len(self._parents)
         self._parents.append((parent, call_index))
-        self.snapshots.learn(snapshot)
-        expected = self.specified.observed(state)
+        place = self.side.keep(came)
         try:
-            shown = self._observe(self.snapshots.copy(snapshot))
-            differences = observed_differences(expected, shown)
-        except Exception as error:
+            differences = observed_differences(
+                self.specified.observed(state), self.side.shown(came)
+            )
+        except (KeyboardInterrupt, TargetError):
+            raise
+        except BaseException as error:
             differences = (Difference("error", None, describe_exception(error)),)
         if differences:
-            self._differs(parent, call_index, differences)
+            self._differs(parent, call_index, state, differences)
         else:
-            self._next_level.append(_Pair(number, state, snapshot))
+            self._next_level.append(_Pair(number, state, place))
 
-    def _differs(self, number: int, call_index: int, differences: tuple[Difference, ...]) -> None:
+    def _same_again(self, place: Any, call_index: int, first: Arrival) -> None:
+        """What the calls were made on must be as it was. Raises `TargetError`."""
+        (again,) = self.side.arrivals(place, [call_index])
+        one, other = ((a.error, self.side.plain(a.returns), a.fingerprint) for a in (first, again))
+        if one != other:
+            raise TargetError(
+                "a call changed the state that its copy was taken from: its state cannot be kept "
+                "faithfully, so nothing is judged"
+            )
+
+    # --- what differs ---------------------------------------------------------------------------
+
+    def _differs(
+        self,
+        number: int,
+        call_index: int,
+        after: Packed,
+        differences: tuple[Difference, ...],
+    ) -> None:
+        """The calls are made again, on a new manager: what differs in a copy only is not judged."""
         path = [call_index]
         while number >= 0:
             number, call_index = self._parents[number]
             path.append(call_index)
         specified = self.specified
         calls = tuple(specified.calls[k] for k in reversed(path) if k >= 0)
-        clauses = blamed(specified.system, specified.parameters, calls, differences)
-        self.disagreement = ShortestDifference(calls, differences, clauses)
+        if calls and self._sieve.passes_over(calls[-1], differences):
+            self.known += 1
+            return
+        answers = self._answered_anew(calls, path, after)
+        world = specified.parameters
+        if self._sieve.covers(Seen(self._manager, world, calls, answers, differences)):
+            self.known += 1
+            return
+        clauses = blamed(specified.system, world, calls, differences)
+        shows = self._offered or ()
+        taken = taken_by(self._manager, world, calls, differences, shows)
+        decisions = tuple(decision.name for decision in taken)
+        self.disagreement = ShortestDifference(calls, differences, clauses, decisions)
 
-    def _fingerprint(self, snapshot: Any) -> Hashable:
-        return self.snapshots.fingerprint(snapshot, self._observe)
+    def _answered_anew(
+        self, calls: tuple[Call, ...], path: list[int], after: Packed
+    ) -> tuple[Answer, ...]:
+        """The answers of a new manager. Raises `TargetError` if the last is as specified."""
+        if not calls:
+            return ()
+        case = Case("exhaust", self._manager, self.specified.parameters, calls)
+        try:
+            answers = self._target.run(case)
+        except AdapterError as error:
+            return (Answer(error=f"the adapter broke down: {error}"),)
+        expected = self._expected(path, after)
+        if len(answers) == len(calls) and not answer_differences(expected, answers[-1]):
+            raise TargetError(
+                f"a copy of its state differs at call {len(calls)}, and a new manager that gets "
+                "the same calls does not: its state cannot be kept faithfully, so nothing is judged"
+            )
+        return answers
 
-    def _observe(self, snapshot: Any) -> Observed:
-        return self._live.around(self.snapshots.manager(snapshot)).observed()
+    def _expected(self, path: list[int], after: Packed) -> Expect:
+        """What the spec answers to the last call of a path, which is written backwards."""
+        state = self.specified.initial()
+        result: Any = None
+        for k in reversed([k for k in path if k >= 0]):
+            found = (s for s in self.specified.successors(state) if s[0] == k)
+            _, result, state = next(found)
+        assert state == after
+        returns = _listed(result)
+        return Expect(returns, self.specified.observed(after))
+
+
+def _listed(result: Any) -> Any:
+    """A result of the spec as an answer has it."""
+    return tuple(sorted(result)) if isinstance(result, frozenset) else result

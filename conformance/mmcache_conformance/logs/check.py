@@ -22,7 +22,7 @@ from mmcache_vectors.manager import Call, Manager
 
 from ..oracle.blame import broken_clauses
 from ..oracle.systems import specified
-from .decisions import decisions_in
+from .decisions import decisions_in, decisions_of_pass
 from .explain import Illegal, Wrong, duty_broken, explain, hashes_of, names
 from .follow import REFERENCES, Follower, OutOfWorld, Refusal, RightAnswer, call_of
 from .format import (
@@ -30,6 +30,7 @@ from .format import (
     Allocated,
     Asked,
     Created,
+    CutOff,
     Ended,
     Header,
     LogError,
@@ -95,12 +96,21 @@ def check_log(
         ModelDisagrees: The reference does otherwise than the interpreter.
     """
     followed: dict[str, _Followed] = {}
-    number = events = calls = audited = 0
+    number = 1
+    events = calls = audited = 0
     until_audit = 1
     illegal: Illegal | None = None
     header, numbered = read_log(lines(), source)
     seen: set[str] = set()
-    for number, event in numbered:
+    cut: int | None = None
+    while True:
+        try:
+            number, event = next(numbered)
+        except StopIteration:
+            break
+        except CutOff:
+            cut = number + 1
+            break
         events += 1
         manager = followed.get(event.manager)
         if manager is None:
@@ -119,7 +129,10 @@ def check_log(
                 _confirm(look_back(), source, event, references)
             illegal = explain(wrong, number, event, manager.follower, look_back, source)
             if look_back is not None and wrong.clauses:
-                named = decisions_in(look_back(), source, event)
+                if isinstance(event, PassEnded):
+                    named = decisions_of_pass(look_back(), source, event, wrong.unmade)
+                else:
+                    named = decisions_in(look_back(), source, event)
                 illegal = msgspec.structs.replace(illegal, decisions=named)
             break
         if audit:
@@ -135,6 +148,7 @@ def check_log(
         illegal=illegal,
         not_judged=tuple(_not_judged(followed.values())),
         doubt=_doubt(seen, header),
+        cut=cut,
     )
 
 

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from mmcache_vectors.manager import Call, Item, Parameters, Request
 
 from ..oracle.decisions import agreeing, decided
+from ..oracle.engine_decisions import engine_decided
 from ..targets.protocol import Answer
 from ..verdicts.model import Decision
 from .follow import call_of
-from .format import Allocated, Asked, Created, LogEvent, LookedUp, Reported, read_events
+from .format import (
+    Allocated,
+    Asked,
+    Created,
+    Freed,
+    LogEvent,
+    LookedUp,
+    PassEnded,
+    Reported,
+    WasReset,
+    read_events,
+)
 
-__all__ = ["decisions_in"]
+__all__ = ["decisions_in", "decisions_of_pass"]
 
 _MOST_EVENTS = 1000
 _MOST_INPUTS = 64
@@ -87,3 +99,35 @@ def _world(created: Created, events: Iterable[LogEvent]) -> Parameters | None:
     if sum(len(r.items) for r in requests) > _MOST_INPUTS:
         return None
     return Parameters(created.cache_size, tuple(requests))
+
+
+def decisions_of_pass(
+    lines: Iterable[bytes], source: str, accused: PassEnded, unmade: Collection[str]
+) -> tuple[Decision, ...]:
+    """The decision of an engine that leaves these hashes cached, and orders nobody to make them.
+
+    It shows in the calls of the pass: whoever allocated the hash was freed before the pass ended,
+    which is what a preemption does. An order without its payload shows by itself. Otherwise no
+    known decision is told.
+    """
+    if accused.without_payload and not unmade:
+        return (engine_decided("payload_stripped_under_prefix_hit"),)
+    allocators: dict[str, str] = {}
+    """Who has allocated each hash since the pass began."""
+    freed: set[str] = set()
+    """Of these, the hashes whose allocator was freed afterwards."""
+    for _, event in read_events(lines, source):
+        if event.manager != accused.manager:
+            continue
+        if event.seq == accused.seq:
+            break
+        if isinstance(event, PassEnded | WasReset | Created):
+            allocators, freed = {}, set()
+        elif isinstance(event, Allocated):
+            allocators[event.identifier] = event.request
+            freed.discard(event.identifier)
+        elif isinstance(event, Freed):
+            freed |= {h for h, request in allocators.items() if request == event.request}
+    if unmade and freed.issuperset(unmade):
+        return (engine_decided("preemption_keeps_unencoded_entry"),)
+    return ()

@@ -51,6 +51,8 @@ class Wrong:
     clauses: tuple[str, ...] = ()
     expected: str = ""
     got: str = ""
+    unmade: tuple[str, ...] = ()
+    """Of the hashes, those that are cached and that nobody makes."""
 
 
 _DUTIES = {

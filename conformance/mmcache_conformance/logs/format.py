@@ -17,10 +17,12 @@ from mmcache_vectors.manager import Manager
 __all__ = [
     "LOG_FORMAT",
     "LOG_FORMAT_VERSION",
+    "LONGEST_LINE",
     "NEEDED_CALLS",
     "Allocated",
     "Asked",
     "Created",
+    "CutOff",
     "Ended",
     "Freed",
     "FreedInput",
@@ -40,6 +42,9 @@ __all__ = [
 LOG_FORMAT = "mmcache/log"
 LOG_FORMAT_VERSION = 1
 
+LONGEST_LINE = 64 << 20
+"""Bytes of one event. Nothing that records a scheduling pass comes near."""
+
 NEEDED_CALLS = (
     "check_and_update_cache",
     "can_allocate",
@@ -53,6 +58,10 @@ NEEDED_CALLS = (
 
 class LogError(ValueError):
     """A log that cannot be read: the file, the line, what is wrong with it."""
+
+
+class CutOff(LogError):
+    """The last line is cut off in the middle: what comes before it can be judged all the same."""
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -130,12 +139,14 @@ class WasReset(_Event, frozen=True, tag="reset"):
 class PassEnded(_Event, frozen=True, tag="pass"):
     """Optional: a scheduling pass is complete, and its order is on the way to the worker.
 
-    What the order says, as far as it is known: the hashes to drop, to encode, and to load.
+    What the order says, as far as it is known: the hashes to drop, to encode, and to load; and of
+    those to encode, the ones whose raw item the worker was never sent.
     """
 
     drop: tuple[str, ...] | None = None
     encode: tuple[str, ...] | None = None
     load: tuple[str, ...] | None = None
+    without_payload: tuple[str, ...] | None = None
 
 
 class WorkerStepped(_Event, frozen=True, tag="worker_step"):
@@ -185,10 +196,15 @@ def read_log(lines: Iterable[bytes], source: str) -> tuple[Header, Iterator[tupl
 def _events(numbered: Iterable[tuple[int, bytes]], source: str) -> Iterator[tuple[int, LogEvent]]:
     decode = msgspec.json.Decoder(LogEvent).decode
     for number, line in numbered:
+        if len(line) > LONGEST_LINE:
+            raise LogError(f"{source}: line {number}: longer than {LONGEST_LINE} bytes")
         try:
             yield number, decode(line)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise LogError(_what_is_wrong(source, number, line, error)) from None
+            said = _what_is_wrong(source, number, line, error)
+            if said.endswith(_CUT):
+                raise CutOff(said) from None
+            raise LogError(said) from None
 
 
 def _header(line: bytes, source: str) -> Header:
@@ -209,12 +225,15 @@ def _header(line: bytes, source: str) -> Header:
         raise LogError(f"{source}: line 1: {error}") from None
 
 
+_CUT = ": cut off in the middle; the log is truncated"
+
+
 def _what_is_wrong(source: str, number: int, line: bytes, error: Exception) -> str:
     where = f"{source}: line {number}"
     if not line.strip():
         return f"{where}: an empty line; a log has one event a line"
     if not line.endswith(b"\n") and not isinstance(error, msgspec.ValidationError):
-        return f"{where}: cut off in the middle; the log is truncated"
+        return f"{where}{_CUT}"
     if isinstance(error, RecursionError):
         return f"{where}: nested too deeply"
     return f"{where}: {error}"

@@ -151,6 +151,8 @@ class _Recorded:
         """A method of the manager is running: what it calls of itself is its own affair."""
         self.passing = False
         """A pass of its scheduler is running."""
+        self.unsent: dict[str, set[int]] = {}
+        """By request: the inputs whose raw item the worker was not sent."""
         self._recorder = recorder
         self._stopped = False
 

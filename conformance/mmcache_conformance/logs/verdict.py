@@ -38,6 +38,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The clauses that the log does not show enough for, each with the reason."""
     doubt: str | None = None
     """Why a log in which nothing is illegal cannot be called allowed all the same."""
+    cut: int | None = None
+    """The last line, if it is cut off: nothing is known of what it and the lines after it said."""
     error: str | None = None
     """Why the log could not be read to its end; then the rest says nothing."""
 
@@ -45,13 +47,15 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     def exit_code(self) -> ExitCode:
         """2 if it cannot be read, 1 if something is illegal, 3 if nothing follows from it, else 0.
 
-        Nothing follows where nothing was called, or where calls may be missing.
+        Nothing follows where nothing was called, or where calls may be missing; and of a log that
+        is cut off, only what is illegal follows.
         """
         if self.error is not None:
             return ExitCode.USAGE
         if self.illegal is not None:
             return ExitCode.FAILED
-        return ExitCode.OK if self.calls and self.doubt is None else ExitCode.COULD_NOT
+        sound = self.calls and self.doubt is None and self.cut is None
+        return ExitCode.OK if sound else ExitCode.COULD_NOT
 
 
 def unreadable(source: str, error: str) -> Checked:

@@ -56,6 +56,7 @@ class _Recorded(Protocol):
     seq: int
     busy: bool
     passing: bool
+    unsent: dict[str, set[int]]
 
     def write(self, event: LogEvent) -> None: ...
     def flush(self) -> None: ...
@@ -272,12 +273,34 @@ def _scheduling(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _note_pass(r: _Recorded, scheduler: Any, output: Any) -> None:
     """What the output orders. What a connector loads, it does not say."""
-    encode = tuple(
-        scheduler.requests[request_id].mm_features[input_id].identifier
-        for request_id, input_ids in output.scheduled_encoder_inputs.items()
-        for input_id in input_ids
-    )
+    places = [(q, i) for q, ids in output.scheduled_encoder_inputs.items() for i in ids]
+
+    def hash_of(place: tuple[str, int]) -> str:
+        return str(scheduler.requests[place[0]].mm_features[place[1]].identifier)
+
+    lacking = _never_sent(r.unsent, output)
+    unsent = None if lacking is None else tuple(hash_of(p) for p in places if p in lacking)
     load = () if getattr(scheduler, "ec_connector", None) is None else None
     drop = tuple(output.free_encoder_mm_hashes)
-    r.write(PassEnded(r.name, r.seq, drop, encode, load))
+    r.write(PassEnded(r.name, r.seq, drop, tuple(map(hash_of, places)), load, unsent))
     r.flush()
+
+
+def _never_sent(unsent: dict[str, set[int]], output: Any) -> set[tuple[str, int]] | None:
+    """The inputs whose raw item no output has carried to the worker; None if outputs do not say.
+
+    `unsent` is what was known before, of requests that the worker knows, and is brought up to date.
+    """
+    new_requests = getattr(output, "scheduled_new_reqs", None)
+    if new_requests is None:
+        return None
+    for request_id in getattr(output, "finished_req_ids", ()):
+        unsent.pop(request_id, None)
+    for new in new_requests:
+        features = getattr(new, "mm_features", None)
+        if features is None:
+            return None
+        unsent[new.req_id] = {i for i, feature in enumerate(features) if feature.data is None}
+    for request_id, items in (getattr(output, "encoder_input_updates", None) or {}).items():
+        unsent.get(request_id, set()).difference_update(items)
+    return {(request_id, i) for request_id, inputs in unsent.items() for i in inputs}

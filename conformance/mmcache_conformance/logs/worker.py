@@ -66,6 +66,13 @@ class Orders:
             self._holds = None
             return None
         self.judged = True
+        if event.without_payload:
+            return Wrong(
+                "a hash is to be encoded, and its raw item was never sent",
+                event.without_payload,
+                ("S8",),
+                got=names(event.without_payload),
+            )
         self.loads_unknown |= event.load is None
         worked = Worked(order.report, event.encode, event.load)
         wrong = _ordered_wrongly(event.encode, order) or _left_with(
@@ -202,4 +209,5 @@ def _left_with(
         tuple(clauses),
         expected=f"the worker holds {names(cached)}",
         got=f"it holds {names(after)}, {held} embeddings of {capacity}",
+        unmade=missing,
     )

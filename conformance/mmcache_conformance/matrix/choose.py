@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from ..errors import TargetNameError
 from ..targets.vllm.source import FIRST_IN_SCOPE
@@ -32,7 +32,7 @@ def choose_releases(expression: str, known: Callable[[], Iterable[str]]) -> tupl
 
 
 def _chosen(part: str, stable: Sequence[Version]) -> Sequence[Version]:
-    latest = re.fullmatch(r"latest:(\d+)", part)
+    latest = re.fullmatch(r"latest:(\d{1,9})", part)
     first, dots, last = part.partition("..")
     if latest is None and not dots:
         return [_version(part)]
@@ -49,7 +49,7 @@ def _chosen(part: str, stable: Sequence[Version]) -> Sequence[Version]:
 def _parsed(text: str) -> Version | None:
     try:
         return Version(text)
-    except InvalidVersion:
+    except ValueError:  # also of a number that is too long to be read
         return None
 
 

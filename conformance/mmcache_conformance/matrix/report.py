@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -104,11 +105,16 @@ def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) ->
 
 
 def _unexplained_lines(matrix: Matrix, vectors: Sequence[Vector]) -> list[str]:
-    return [
-        f"{row_name(row)} fails, for no reason that the specification lists: {', '.join(ids)}"
-        for row in matrix.rows
-        if (ids := unexplained(row, vectors))
-    ]
+    """Rows that stand together and fail in the same vectors are told in one line."""
+    found = ((row, unexplained(row, vectors)) for row in matrix.rows)
+    lines = []
+    for ids, group in groupby(found, key=lambda pair: pair[1]):
+        names = [row_name(row) for row, _ in group]
+        if not ids:
+            continue
+        who = f"{names[0]} fails" if len(names) == 1 else f"{names[0]} to {names[-1]} fail"
+        lines.append(f"{who}, for no reason that the specification lists: {', '.join(ids)}")
+    return lines
 
 
 # --- files -------------------------------------------------------------------------------------

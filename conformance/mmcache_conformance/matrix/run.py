@@ -5,8 +5,6 @@ One process and no memory: a release takes some milliseconds once its source fil
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -41,25 +39,38 @@ def run_matrix(
     names: Sequence[str],
     vectors: Sequence[Vector],
     on_report: Callable[[TargetReport], None] = lambda report: None,
+    *,
+    timeout: float | None = None,
+    in_process: bool = False,
+    refresh: bool = False,
 ) -> tuple[TargetReport, ...]:
     """One report a target, in order; what cannot be run has a report that says why.
 
-    A target that is named twice is run once. What a target prints goes to standard error.
+    A target that is named twice is run once. `timeout`, `in_process` and `refresh` are as for
+    `open_manager`.
     """
     found: dict[str, TargetReport] = {}
     for name in dict.fromkeys(names):
-        with contextlib.redirect_stdout(sys.stderr):
-            found[name] = _report_on(name, vectors)
+        found[name] = _report_on(name, vectors, timeout, in_process, refresh)
         on_report(found[name])
     return tuple(found[name] for name in names)
 
 
-def _report_on(name: str, vectors: Sequence[Vector]) -> TargetReport:
+def _report_on(
+    name: str,
+    vectors: Sequence[Vector],
+    timeout: float | None,
+    in_process: bool,
+    refresh: bool,
+) -> TargetReport:
     try:
-        return explained(run_target(open_manager(name), vectors), vectors)
+        target = open_manager(name, timeout=timeout, in_process=in_process, refresh=refresh)
+        return explained(run_target(target, vectors, stretch=True), vectors)
     except TargetNameError as error:
         reason = str(error)
-    except Exception as error:  # one row that breaks down must not cost the others
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # one row that breaks down must not cost the others
         reason = describe_exception(error)
     return TargetReport(name, None, reason, 0.0, ())
 

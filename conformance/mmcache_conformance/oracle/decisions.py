@@ -10,7 +10,7 @@ said to be unexplained, and never laid to the nearest one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import msgspec
@@ -19,13 +19,14 @@ from mmcache_spec.model.decisions import DECISIONS, system_of
 from mmcache_spec.oracle import Replay
 from mmcache_vectors.clauses import clause
 from mmcache_vectors.engine import EngineVector
-from mmcache_vectors.manager import Call, Manager, Observed, Parameters, Step, Vector
+from mmcache_vectors.manager import Call, Expect, Manager, Observed, Parameters, Step, Vector
 
 from ..suites.load import AnyVector
-from ..targets.protocol import OBSERVABLES, Answer
+from ..targets.protocol import OBSERVABLES, Answer, case_of
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import CallFailure, Decision, Difference, PassFailure, TargetReport, Verdict
 from ..verdicts.signature import Signature, signature_of
+from ..verdicts.stretch import stretched
 from .blame import blamed
 from .systems import specified
 
@@ -33,6 +34,9 @@ __all__ = ["agreeing", "decided", "explained", "taken_by"]
 
 _MOST_TOGETHER = 3
 """So many decisions may be needed together to explain one failure."""
+
+_MOST_INPUTS = 64
+"""In a world with more of them a failure is not played again: it would take long."""
 
 _SYSTEM_NAME: dict[Manager, str] = {"encoder_cache": "ledger", "encoder_decoder": "encoder_decoder"}
 
@@ -160,10 +164,15 @@ def _broken_passes(failure: PassFailure) -> tuple[str, ...]:
 
 
 def _agrees(
-    names: Sequence[str], parameters: Parameters, calls: Sequence[Call], answers: Sequence[Answer]
+    names: Sequence[str],
+    parameters: Parameters,
+    calls: Sequence[Call],
+    answers: Sequence[Answer],
+    back: Callable[[Answer], Answer] = lambda answer: answer,
 ) -> bool:
     """Whether the manager that takes these decisions gives all of these answers.
 
+    `back` puts what it says into the names and numbers of the answers, if the world has others.
     To a call that the protocol does not allow in its state it may give any, and so raise: an error
     there is its doing, where the caller has only done what is allowed of a manager that is right.
     """
@@ -174,7 +183,11 @@ def _agrees(
         wrong = replay.answer(call)
         if given.error is not None:
             return wrong is None
-        if wrong is None or answer_differences(wrong, given):
+        if wrong is None:
+            return False
+        told = back(Answer(wrong.returns, wrong.observe))
+        assert told.returns is None or isinstance(told.returns, bool | tuple)
+        if answer_differences(Expect(told.returns, told.observed), given):
             return False
     return True
 
@@ -296,7 +309,9 @@ class _Played:
 
     def _singly(self, id: str) -> tuple[str, ...]:
         vector = self._vectors[id]
-        names = _decisions_of(vector)
+        # What a vector tells apart in its own world says nothing of a larger one.
+        larger = self._failures[id].stretched is not None
+        names = _decisions_about(vector.manager) if larger else _decisions_of(vector)
         return tuple(n for n in names if self._agrees(id, (n,)))
 
     def _together(self, id: str, chosen: Sequence[str]) -> str | None:
@@ -315,7 +330,14 @@ class _Played:
         steps = vector.steps[: failure.step + 1]
         answers = [self._shown(vector.manager, step) for step in steps]
         answers[-1] = self._only(vector.manager, _with(answers[-1], failure.differences))
-        return _agrees(names, vector.parameters, [s.call for s in steps], answers)
+        case = case_of(vector)
+        longer = next((s for s in stretched(case) if s.name == failure.stretched), None)
+        if longer is None:
+            return _agrees(names, vector.parameters, case.calls[: len(steps)], answers)
+        if sum(len(r.items) for r in longer.case.parameters.requests) > _MOST_INPUTS:
+            return False
+        calls = longer.case.calls[: len(steps)]
+        return _agrees(names, longer.case.parameters, calls, answers, longer.back)
 
     def _contradicting(self, name: str) -> tuple[str, ...]:
         """The vectors that the decision fails, and the target passes or fails in another way."""
@@ -347,8 +369,12 @@ class _Played:
 
 def _decisions_of(vector: Vector) -> tuple[str, ...]:
     """Those that the vector tells from what is specified; of a vector that says none, any may."""
-    mine = [n for n, d in DECISIONS.items() if d.system == _SYSTEM_NAME[vector.manager]]
-    return tuple(n for n in mine if n in vector.kills) if vector.kills else tuple(mine)
+    mine = _decisions_about(vector.manager)
+    return tuple(n for n in mine if n in vector.kills) if vector.kills else mine
+
+
+def _decisions_about(kind: Manager) -> tuple[str, ...]:
+    return tuple(n for n, d in DECISIONS.items() if d.system == _SYSTEM_NAME[kind])
 
 
 def _told(by_vector: Mapping[str, str], verdicts: Sequence[Verdict]) -> Iterator[Decision]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+import msgspec
+
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_vectors.clauses import clause
 from mmcache_vectors.engine import EngineVector
@@ -22,7 +24,7 @@ from ..engines.protocol import PassRecord, engine_case
 from ..engines.reference import REFERENCE_VARIANTS, ReferencePass
 from ..verdicts.model import Decision, PassFailure, TargetReport
 
-__all__ = ["EngineDecisions"]
+__all__ = ["EngineDecisions", "engine_decided"]
 
 _Symptoms = tuple[frozenset[tuple[str, str]], frozenset[str], frozenset[str]]
 """The clauses with what was found, the hashes that are cached, and those at the worker."""
@@ -123,21 +125,30 @@ class EngineDecisions:
     def _told(
         self, name: str, ids: Sequence[str], others: tuple[str, ...], against: tuple[str, ...] = ()
     ) -> Decision:
-        variant = VARIANTS[name]
-        assert variant.expected is not None
-        ought = variant.expected.target or variant.expected.breaks[0]
         first = self._failures[ids[0]].breaches[0]
-        return Decision(
-            name=name,
-            says=variant.says,
-            reports=variant.seen_in,
-            clause=ought,
-            ought=clause(ought).says,
+        return msgspec.structs.replace(
+            engine_decided(name),
             vectors=tuple(ids),
             first=f"pass {first.pass_number} of {ids[0]}",
             alternatives=others,
             contradicted_by=against,
         )
+
+
+def engine_decided(name: str) -> Decision:
+    """What is told of a decision of an engine."""
+    variant = VARIANTS[name]
+    assert variant.expected is not None
+    ought = variant.expected.target or variant.expected.breaks[0]
+    return Decision(
+        name=name,
+        says=variant.says,
+        reports=variant.seen_in,
+        clause=ought,
+        ought=clause(ought).says,
+        vectors=(),
+        first="",
+    )
 
 
 def _symptoms(breaches: Sequence[Breach], records: Sequence[PassRecord]) -> _Symptoms | None:

@@ -6,9 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from mmcache_vectors.clauses import report_address
 
+from ..implementation import Implementation
 from ..verdicts.model import BAD, Decision, TargetReport
 
-__all__ = ["decision_line", "decision_lines", "links_of", "partial_line", "untested_lines"]
+__all__ = [
+    "decision_line",
+    "decision_lines",
+    "links_of",
+    "partial_line",
+    "uncompared_lines",
+    "untested_lines",
+]
 
 _SHOWN = 8
 """So many vectors are named before it says how many more there are."""
@@ -63,8 +71,14 @@ def untested_lines(report: TargetReport) -> Iterator[str]:
         yield f"not tested: {', '.join(found.untested)}"
     for kind, why in found.undriven.items():
         yield f"{kind}: {why}"
+    yield from uncompared_lines(found)
     if report.reason is not None:
         yield report.reason
+
+
+def uncompared_lines(found: Implementation) -> Iterator[str]:
+    """What the target shows of its state and nobody can compare: a pass says nothing about it."""
+    yield from (f"not compared: {said}" for said in found.uncompared)
 
 
 def links_of(reports: Sequence[str]) -> dict[str, str]:

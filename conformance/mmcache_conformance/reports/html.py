@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import astuple
 from html import escape
 
 from mmcache_vectors.clauses import clause
@@ -21,7 +22,7 @@ from ..verdicts.model import (
 )
 from ..verdicts.tally import OUTCOMES, RUN_WORDS, Tally, clause_ids, counts_text, tally
 from .decisions import decision_lines, links_of, partial_line, untested_lines
-from .lanes import Row, rows
+from .lanes import Ledger, Row, rows
 from .page import document, element, options
 from .passes import COLUMNS, breach_of, pass_cells, workload_lines
 from .story import broken_lines, difference_lines, parameter_lines
@@ -182,7 +183,9 @@ def _article(number: int, report: TargetReport, verdict: Verdict, vector: AnyVec
     if verdict.outcome == "pass" and verdict.reached is False:
         parts.append(element("p", "The situation did not come up.", class_="soft"))
     if isinstance(verdict.failure, CallFailure) and not isinstance(vector, EngineVector):
-        parts.append(_picture(vector, verdict.failure))
+        found = report.implementation
+        shown = () if found is None else found.capabilities.get(vector.kind, ())
+        parts.append(_picture(vector, verdict.failure, shown))
     elif isinstance(verdict.failure, PassFailure) and isinstance(vector, EngineVector):
         parts.append(_passes(vector, verdict.failure))
     if verdict.stderr is not None:
@@ -208,11 +211,12 @@ def _outcome(verdict: Verdict) -> str:
 # --- the picture -------------------------------------------------------------------------------
 
 
-def _picture(vector: Vector, failure: CallFailure) -> str:
+def _picture(vector: Vector, failure: CallFailure, shown: Collection[str]) -> str:
     heads = "".join(
-        element("div", head) for head in ("call, and what it should return", "ledger", "worker")
+        element("div", head)
+        for head in ("call, and what it should return", "ledger", "a worker that obeys")
     )
-    steps = rows(vector, failure)
+    steps = rows(vector, failure, shown)
     lines = [element("div", heads, class_="heads")]
     lines += [_step(row, failure if row is steps[-1] else None) for row in steps]
     left = len(vector.steps) - len(steps)
@@ -260,23 +264,57 @@ def _step(row: Row, failure: CallFailure | None) -> str:
         first += element("p", "✗ this step went wrong", class_="bad")
         first += element("pre", escape("\n".join(difference_lines(failure))))
     columns = element("div", first)
-    columns += element("div", _ledger(row)) + element("div", _worker(row))
+    columns += element("div", _ledgers(row)) + element("div", _worker(row))
     return element("div", columns, class_="step broken" if failure is not None else "step")
 
 
-def _ledger(row: Row) -> str:
-    if row.cached is None:
-        return element("span", "not looked at", class_="soft")
-    chips = [
-        element(
-            "span",
-            f"{escape(mm_hash)} · {escape(users)}",
-            class_="chip idle" if users == "nobody" else "chip",
-            title=f"{mm_hash} is cached, and referenced by {users}",
-        )
-        for mm_hash, users in row.cached
-    ]
-    return "".join(chips) or element("span", "empty", class_="soft")
+def _ledgers(row: Row) -> str:
+    """The ledger as specified; and where they differ, the target's own below it."""
+    if row.own is None or _same(row.own, row.ledger):
+        return _ledger(row.ledger)
+    specified = element("p", "As specified", class_="soft") + _ledger(row.ledger)
+    own = element("p", "The target's own", class_="soft") + _ledger(row.own)
+    return specified + element("div", own, class_="own")
+
+
+def _same(own: Ledger, specified: Ledger) -> bool:
+    """Whether whatever the target shows is as specified."""
+    pairs = zip(astuple(own), astuple(specified), strict=True)
+    return all(shown is None or shown == wanted for shown, wanted in pairs)
+
+
+def _ledger(ledger: Ledger) -> str:
+    lines = []
+    if ledger.cached is not None:
+        chips = [
+            element(
+                "span",
+                f"{escape(mm_hash)} · {escape(users)}",
+                class_="chip idle" if users == "nobody" else "chip",
+                title=f"{mm_hash} is cached, and referenced by {users}",
+            )
+            for mm_hash, users in ledger.cached
+        ]
+        lines.append("".join(chips) or element("span", "empty", class_="soft"))
+    if ledger.free_slots is not None:
+        lines.append(element("span", f"{ledger.free_slots} free", class_="soft"))
+    if ledger.freeable is not None and len(ledger.freeable) > 1:
+        order = ", ".join(ledger.freeable)
+        lines.append(element("span", f"evicted first to last: {escape(order)}", class_="soft"))
+    return "<br>".join(lines) or element("span", "not shown", class_="soft")
+
+
+_LOST = {
+    True: "dropped, though its own ledger counts on it",
+    False: "dropped: its own ledger has evicted it, where the specified one keeps it",
+    None: "dropped, though the specified ledger counts on it",
+}
+_SURPLUS = {
+    True: "kept: its own ledger keeps it, where the specified one has evicted it",
+    False: "kept, though its own ledger has evicted it",
+    None: "kept, though the specified ledger has evicted it",
+}
+"""What is wrong with a tensor, by whether the ledger of the target counts on it."""
 
 
 def _worker(row: Row) -> str:
@@ -284,11 +322,12 @@ def _worker(row: Row) -> str:
     instead = held if row.instead is None else dict.fromkeys(row.instead)
     chips = []
     for mm_hash in held | instead:
+        counted = None if row.own is None else row.own.counts_on(mm_hash)
         style, title = "chip", "held"
         if mm_hash not in instead:
-            style, title = "chip lost", "dropped, though the ledger counts on it"
+            style, title = "chip lost", _LOST[counted]
         elif mm_hash not in held:
-            style, title = "chip surplus", "kept, though the ledger has evicted it"
+            style, title = "chip surplus", _SURPLUS[counted]
         chips.append(element("span", escape(mm_hash), class_=style, title=title))
         if style != "chip":
             chips.append(element("span", escape(title) + ". ", class_="bad"))

@@ -2,20 +2,23 @@
 
 The worker is not run: it is the obedient one of the protocol, which encodes what is allocated and
 drops what is reported. Up to the failing step the lanes follow the expected answers, which were
-given; at that step they show both, what should have come back and what did.
+given, as far as the target shows them. At that step they show both: the ledger as specified and the
+target's own, what should have come back and what did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+
+import msgspec
 
 from mmcache_vectors.manager import (
     Allocate,
     Call,
-    Expect,
     GetFreedMmHashes,
     Item,
+    Observed,
     Parameters,
     Reset,
     Vector,
@@ -24,7 +27,25 @@ from mmcache_vectors.manager import (
 from ..verdicts.model import CallFailure
 from .story import call_text, value_text
 
-__all__ = ["Row", "rows"]
+__all__ = ["Ledger", "Row", "rows"]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A ledger as it shows itself after a step; None stands for what it does not show."""
+
+    cached: tuple[tuple[str, str], ...] | None
+    """Each cached hash and who references it."""
+    freeable: tuple[str, ...] | None
+    """The hashes that may be evicted, the next one first."""
+    free_slots: int | None
+    """Embeddings that are not in use."""
+
+    def counts_on(self, mm_hash: str) -> bool | None:
+        """Whether the hash is cached; None if the ledger does not show that."""
+        if self.cached is None:
+            return None
+        return any(mm_hash == cached for cached, _ in self.cached)
 
 
 @dataclass(frozen=True)
@@ -35,17 +56,25 @@ class Row:
     """Counted from 1."""
     call: str
     returns: str | None
-    cached: tuple[tuple[str, str], ...] | None
-    """Each cached hash and who references it; nothing if the vector does not look."""
+    ledger: Ledger
+    """As specified."""
     worker: tuple[str, ...]
     change: str
     """What the step does to the worker."""
+    own: Ledger | None = None
+    """At the failing step: the ledger that the target shows; nothing if the call failed."""
     instead: tuple[str, ...] | None = None
     """At the failing step: what the worker holds after the answer that was given, if it differs."""
 
 
-def rows(vector: Vector, failure: CallFailure) -> tuple[Row, ...]:
-    """The steps up to the failing one. A call that failed changes no worker."""
+def rows(vector: Vector, failure: CallFailure, shown: Collection[str]) -> tuple[Row, ...]:
+    """The steps up to the failing one. A call that failed changes no worker.
+
+    Args:
+        vector: The vector that failed.
+        failure: Where, and what came instead.
+        shown: The observables that the target has.
+    """
     worker: dict[str, None] = {}
     found: list[Row] = []
     for k, step in enumerate(vector.steps[: failure.step + 1]):
@@ -62,9 +91,10 @@ def rows(vector: Vector, failure: CallFailure) -> tuple[Row, ...]:
                 k + 1,
                 call_text(step.call, vector.parameters),
                 None if returns is None else value_text(returns),
-                _cached(step.expect),
+                _ledger(step.expect.observe),
                 tuple(worker),
                 _change(before, tuple(worker)),
+                _own(step.expect.observe, failure, shown) if k == failure.step else None,
                 instead,
             )
         )
@@ -107,8 +137,27 @@ def _change(before: tuple[str, ...], after: tuple[str, ...]) -> str:
     return ", ".join(words)
 
 
-def _cached(expect: Expect) -> tuple[tuple[str, str], ...] | None:
-    cached = expect.observe.cached
-    if cached is None:
+def _ledger(observed: Observed) -> Ledger:
+    cached = observed.cached
+    return Ledger(
+        None
+        if cached is None
+        else tuple((h, ", ".join(users) or "nobody") for h, users in cached.items()),
+        observed.freeable,
+        observed.num_free_slots,
+    )
+
+
+def _own(expected: Observed, failure: CallFailure, shown: Collection[str]) -> Ledger | None:
+    """What the target shows: as expected, but for what differs and what it does not show."""
+    got = {d.what: d.got for d in failure.differences}
+    if "error" in got:
         return None
-    return tuple((h, ", ".join(users) or "nobody") for h, users in cached.items())
+    seen = Observed()
+    for name in shown:
+        value = got.get(name, getattr(expected, name, None))
+        try:
+            seen = msgspec.convert({**msgspec.structs.asdict(seen), name: value}, Observed)
+        except msgspec.ValidationError:
+            continue
+    return _ledger(seen)

@@ -70,6 +70,7 @@ table { border-collapse: collapse; font-size: .9rem; overflow-wrap: normal; }
 th, td { text-align: left; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+th.number { max-width: 12rem; overflow-wrap: anywhere; }
 .filters { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center;
   margin: .5rem 0 1rem; }
 .filters label { display: flex; gap: .4rem; align-items: center; min-width: 0;
@@ -96,6 +97,7 @@ tr.broken td { background: var(--bad-back); }
 .chip { display: inline-block; background: var(--chip); border-radius: .3rem; padding: 0 .4rem;
   margin: 0 .25rem .2rem 0; font-size: .85rem; overflow-wrap: anywhere; }
 .chip.idle { background: none; outline: 1px dashed var(--soft); outline-offset: -1px; }
+.own { border-top: 1px dashed var(--line); margin-top: .3rem; }
 .chip.lost { background: var(--bad); color: var(--back); text-decoration: line-through; }
 .chip.surplus { background: var(--bad); color: var(--back); }
 .copy { display: flex; gap: .5rem; align-items: flex-start; }

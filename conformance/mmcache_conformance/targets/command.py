@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import select
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -22,9 +23,19 @@ from ..implementation import Implementation, Kind
 from .api import driven
 from .process import LineListener, Process, Timeout, shown_line
 from .protocol import OBSERVABLES, Answer, Case
-from .wire import BESIDE_FEATURE, PROTOCOL_VERSION, Errored, Ran, Run, Start, Started, Stop
+from .wire import (
+    BESIDE_FEATURE,
+    PROTOCOL_VERSION,
+    SNAPSHOTS_FEATURE,
+    Errored,
+    Ran,
+    Run,
+    Start,
+    Started,
+    Stop,
+)
 
-__all__ = ["DEFAULT_TIMEOUT", "CommandTarget", "Posted"]
+__all__ = ["DEFAULT_TIMEOUT", "START_TIMEOUT", "CommandTarget", "Posted", "posted"]
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds that an adapter has for one vector."""
@@ -43,6 +54,23 @@ class Posted:
     encoded: bytes
     manager: Manager
     calls: int
+    more: bytes = b""
+    """Further members of the request, each with a comma before it."""
+
+
+def posted(
+    case: Case,
+    *,
+    restore: int | None = None,
+    snapshot: int | None = None,
+    drop: Iterable[int] = (),
+) -> Posted:
+    """The case on its way; the rest is for an adapter that keeps snapshots."""
+    more = {"restore": restore, "snapshot": snapshot, "drop": list(drop) or None}
+    said = [
+        b',"%b":%b' % (k.encode(), msgspec.json.encode(v)) for k, v in more.items() if v is not None
+    ]
+    return Posted(_ENCODER.encode(case), case.manager, len(case.calls), b"".join(said))
 
 
 class _RawAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +86,7 @@ class _RawRan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     seq: int
     answers: tuple[_RawAnswer, ...]
+    state: str | None = None
 
 
 _MOST_STATES = 20_000
@@ -70,14 +99,17 @@ class CommandTarget:
     def __init__(
         self,
         name: str,
-        command: str,
+        command: str | list[str],
         *,
         timeout: float = DEFAULT_TIMEOUT,
         trace: LineListener | None = None,
     ) -> None:
-        """Raises `TargetNameError` if the command is empty or its quotes do not match."""
+        """The command is as for a shell, or its words.
+
+        Raises `TargetNameError` if it is empty or its quotes do not match.
+        """
         try:
-            self._words = shlex.split(command)
+            self._words = command if isinstance(command, list) else shlex.split(command)
         except ValueError as error:
             raise TargetNameError(f"{name!r}: {error}") from None
         if not self._words:
@@ -88,26 +120,53 @@ class CommandTarget:
         self._process: Process | None = None
         self._implementation: Implementation | None = None
         self._observed: dict[Kind, tuple[tuple[str, bool], ...]] = {}
+        self._early: Implementation | TargetError | None = None
+        """What came of a start that `declares` made."""
         self._seq = 0
         self._features: tuple[str, ...] = ()
         self._states: dict[Manager, dict[bytes, Observed]] = {}
         """What the states said that were read before, by their JSON."""
         self._posted: tuple[list[Posted], int] = ([], 0)
         self._patience = _Patience()
+        self.told_states: list[str | None] = []
+        """For each case of the last `collect`: what the program said of the manager's state."""
         self.log = ""
         """The end of what the program wrote to standard error during the last case."""
 
     def start(self) -> Implementation:
         if not hasattr(select, "poll"):
             raise TargetError("cmd: needs a system with poll(), such as Linux or macOS")
-        self._implementation = self._launch()
+        early, self._early = self._early, None
+        if isinstance(early, TargetError):
+            raise early
+        self._implementation = early or self._launch()
         for manager, offered in self._implementation.capabilities.items():
             self._observed[manager] = tuple((name, name in offered) for name in OBSERVABLES)
         return driven(self._implementation)
 
+    def declares(self, kind: Kind) -> bool:
+        """Whether the program says that it is one. It is started for that; `start` goes on from
+        there, and raises what went wrong here."""
+        if self._early is None:
+            try:
+                if not hasattr(select, "poll"):
+                    return False
+                self._early = self._launch()
+            except TargetError as error:
+                self._early = error
+        return not isinstance(self._early, TargetError) and kind in self._early.capabilities
+
+    def ask(self, message: Callable[[int], msgspec.Struct]) -> tuple[int, bytes]:
+        """The line that replies to a request, which is made of its number; and the number.
+
+        Raises `AdapterError`; the process is then gone.
+        """
+        with self._replied(message) as line:
+            return self._seq, line
+
     def run(self, case: Case) -> tuple[Answer, ...]:
         """Raises `AdapterError` for whatever is not an answer; the process is then gone."""
-        with self._replied(case) as line:
+        with self._replied(partial(Run, case=case)) as line:
             return self._answers(case.manager, len(case.calls), line)
 
     @property
@@ -117,7 +176,7 @@ class CommandTarget:
     def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
         """As `run`, with all the cases at a time."""
         case, *beside = cases
-        with self._replied(case, *beside) as line:
+        with self._replied(partial(Run, case=case, beside=tuple(beside))) as line:
             reply = self._ran(line, self._seq)
             self._check(case.manager, len(case.calls), reply.answers)
             count = len(reply.beside)
@@ -127,26 +186,29 @@ class CommandTarget:
                 self._check(other.manager, len(other.calls), answers)
             return reply.answers, *reply.beside
 
+    @property
+    def keeps_snapshots(self) -> bool:
+        """Whether a `Posted` case may restore a snapshot, keep one, and drop some."""
+        return SNAPSHOTS_FEATURE in self._features
+
     @contextmanager
-    def _replied(self, case: Case, *beside: Case) -> Iterator[bytes]:
-        """The reply to these cases. If it is none, or cannot be read, the process is gone."""
+    def _replied(self, message: Callable[[int], msgspec.Struct]) -> Iterator[bytes]:
+        """The reply to a request. If it is none, or cannot be read, the process is gone."""
         process = self._running()
         self._seq += 1
+        self.told_states = []
         process.log.clear()
         try:
-            request = _ENCODER.encode(Run(self._seq, case, beside))
+            request = _ENCODER.encode(message(self._seq))
             yield process.exchange(request, self._timeout)
         except AdapterError as error:
-            if isinstance(error, Timeout):
-                self._patience.in_vain(f"{_MOST_IN_VAIN} vectors in a row got no reply")
-            else:
-                self._patience.rewarded()
+            self._patience.after(error, "vectors")
             self._drop()
             raise
         except BaseException:
             self._drop()
             raise
-        self._patience.rewarded()
+        self._patience.after(None, "vectors")
         self.log = process.log.text() if process.log else ""
 
     def post(self, cases: Sequence[Posted]) -> None:
@@ -159,7 +221,7 @@ class CommandTarget:
         lines = []
         for case in cases:
             self._seq += 1
-            lines.append(b'{"cmd":"run","seq":%d,"case":%b}' % (self._seq, case.encoded))
+            lines.append(_POSTED % (self._seq, case.encoded, case.more))
         self._posted = list(cases), self._seq - len(cases)
         try:
             process.post(lines, self._timeout)
@@ -183,20 +245,16 @@ class CommandTarget:
             self._drop()
             raise
         answers = []
+        self.told_states = []
         for number, (case, line) in enumerate(zip(cases, lines, strict=False), start=first + 1):
             try:
                 answers.append(self._quick_answers(case, line, number))
             except AdapterError as error:
                 wrong = error
                 break
-        if wrong is None:
-            self._patience.rewarded()
-            return answers, None
-        if isinstance(wrong, Timeout):
-            self._patience.in_vain(f"{_MOST_IN_VAIN} cases in a row got no reply")
-        else:
-            self._patience.rewarded()
-        self._drop()
+        self._patience.after(wrong, "cases")
+        if wrong is not None:
+            self._drop()
         return answers, wrong
 
     def restart(self) -> None:
@@ -239,8 +297,7 @@ class CommandTarget:
             reason = error.strerror if isinstance(error, OSError) else error
             raise TargetError(f"{self._words[0]} cannot be run: {reason}") from None
         try:
-            line = self._process.exchange(_ENCODER.encode(Start()), START_TIMEOUT)
-            started = _started(line)
+            return self._introduced(self._process)
         except AdapterError as error:
             self._drop()
             log = f"; its standard error ends:\n{self.log}" if self.log else ""
@@ -248,6 +305,10 @@ class CommandTarget:
         except BaseException:
             self._drop()
             raise
+
+    def _introduced(self, process: Process) -> Implementation:
+        """Who it is, as it says itself. Raises `AdapterError`, or `TargetError` if it says no."""
+        started = _started(process.exchange(_ENCODER.encode(Start()), START_TIMEOUT))
         about = started.implementation
         self._features = started.features
         offered: dict[Kind, tuple[str, ...]] = dict(started.capabilities.items())
@@ -264,9 +325,10 @@ class CommandTarget:
         self, manager: Manager, calls: int, line: bytes, seq: int | None = None
     ) -> tuple[Answer, ...]:
         """The answers of one reply; `seq` is which request it is for, if not the last."""
-        answers = self._ran(line, self._seq if seq is None else seq).answers
-        self._check(manager, calls, answers)
-        return answers
+        reply = self._ran(line, self._seq if seq is None else seq)
+        self._check(manager, calls, reply.answers)
+        self.told_states.append(reply.state)
+        return reply.answers
 
     def _ran(self, line: bytes, asked: int) -> Ran:
         """The reply to this request."""
@@ -320,6 +382,7 @@ class CommandTarget:
                     known.clear()
                 known[state] = seen
             answers.append(Answer(answer.returns, seen))
+        self.told_states.append(raw.state)
         return tuple(answers)
 
 
@@ -329,6 +392,13 @@ class _Patience:
     def __init__(self) -> None:
         self._in_vain = 0
         self.ended: str | None = None
+
+    def after(self, wrong: AdapterError | None, what: str) -> None:
+        """An exchange about some vectors or cases: only a timeout is in vain, a wrong reply not."""
+        if isinstance(wrong, Timeout):
+            self.in_vain(f"{_MOST_IN_VAIN} {what} in a row got no reply")
+        else:
+            self.rewarded()
 
     def rewarded(self) -> None:
         """The program said something: failed attempts before it do not count any more."""
@@ -358,6 +428,7 @@ def _check_observed(k: int, answer: Answer, offered: tuple[tuple[str, bool], ...
             raise AdapterError(f"after call {k + 1}: {name} {said}{hint}")
 
 
+_POSTED = b'{"cmd":"run","seq":%d,"case":%b%b}'
 _ENCODER = msgspec.json.Encoder()
 _RAN = msgspec.json.Decoder(Ran, strict=True)
 _RAW_RAN = msgspec.json.Decoder(_RawRan, strict=True)

@@ -7,7 +7,10 @@ from typing import Any, NoReturn
 
 from mmcache_vectors.manager import Manager
 
-__all__ = ["READERS", "Reader", "exposes"]
+from ..errors import describe_exception
+from .values import integer, text
+
+__all__ = ["READERS", "Reader", "exposes", "why_not_compared"]
 
 Reader = Callable[[Any, Mapping[str, object]], Any]
 """Reads one observable from a manager; the second argument is the requests of its world by id.
@@ -16,36 +19,61 @@ It raises whatever the manager raises, and `TypeError` for what cannot be compar
 """
 
 
+_CANNOT = "which cannot be compared"
+
+
 def _unusable(name: str, value: object) -> NoReturn:
-    raise TypeError(f"{name} is of type {type(value).__qualname__}, which cannot be compared")
+    raise TypeError(f"{name} is of type {type(value).__qualname__}, {_CANNOT}")
 
 
 def _number(name: str) -> Reader:
     def read(manager: Any, requests: Mapping[str, object]) -> int:
         value = getattr(manager, name)
-        return value if type(value) is int else _unusable(name, value)
+        number = integer(value)
+        return _unusable(name, value) if number is None else number
 
     return read
+
+
+def _texts(name: str, values: Iterable[object]) -> tuple[str, ...]:
+    found = []
+    for value in values:
+        plain = text(value)
+        found.append(_unusable(f"what is in {name}", value) if plain is None else plain)
+    return tuple(found)
 
 
 def _cached(manager: Any, requests: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     value = manager.cached
     if not isinstance(value, Mapping):
         _unusable("cached", value)
-    return {h: tuple(sorted(references)) for h, references in value.items()}
+    found: dict[str, tuple[str, ...]] = {}
+    for mm_hash, references in value.items():
+        if not isinstance(references, Iterable) or isinstance(references, str):
+            _unusable("what cached has of a hash", references)
+        (name,) = _texts("cached", [mm_hash])
+        found[name] = tuple(sorted(_texts("cached", references)))
+    return found
 
 
 def _freeable(manager: Any, requests: Mapping[str, object]) -> tuple[str, ...]:
     value = manager.freeable
     if not isinstance(value, Iterable) or isinstance(value, str | set | frozenset):
         _unusable("freeable", value)
-    return tuple(value)
+    return _texts("freeable", value)
 
 
 def _held(manager: Any, requests: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
-    ask = manager.get_cached_input_ids
-    held = {request_id: tuple(sorted(ask(q))) for request_id, q in requests.items()}
-    return {request_id: inputs for request_id, inputs in held.items() if inputs}
+    held: dict[str, tuple[int, ...]] = {}
+    for request_id, request in requests.items():
+        inputs = manager.get_cached_input_ids(request)
+        numbers = [integer(i) for i in inputs] if isinstance(inputs, Iterable) else [None]
+        known = [n for n in numbers if n is not None]
+        if len(known) < len(numbers):
+            _unusable("what get_cached_input_ids gives", inputs)
+        if known:
+            held[request_id] = tuple(sorted(known))
+    return held
 
 
 READERS: dict[Manager, dict[str, Reader]] = {
@@ -61,10 +89,28 @@ READERS: dict[Manager, dict[str, Reader]] = {
 }
 
 
-def exposes(probe: object, read: Reader) -> bool:
-    """Whether a new instance shows this observable in a form that can be compared."""
+_ATTRIBUTES = {"held": "get_cached_input_ids"}
+"""Where an observable is, if not under its own name."""
+
+
+def exposes(probe: object, name: str) -> bool:
+    """Whether the attribute or method is there from which the observable is read."""
+    try:
+        return hasattr(probe, _ATTRIBUTES.get(name, name))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # it is there, and whoever looks at it is told so
+        return True
+
+
+def why_not_compared(probe: object, name: str, read: Reader) -> str | None:
+    """Why what is there cannot be compared, seen on a new instance; None if it can."""
     try:
         read(probe, {})
-    except Exception:
-        return False
-    return True
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if isinstance(error, TypeError) and str(error).endswith(_CANNOT):
+            return str(error)
+        return f"{name} cannot be read: {describe_exception(error)}"
+    return None

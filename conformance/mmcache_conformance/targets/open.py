@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 
 from ..errors import TargetError, TargetNameError, UnknownTargetError, describe_exception
+from .command import DEFAULT_TIMEOUT, CommandTarget
+from .isolated import Classes, IsolatedTarget, VllmFile
 from .protocol import ALLOCATE_AGAIN, ManagerTarget
 from .python import ManagerClasses, PythonTarget
 
-__all__ = ["CONFIGURATION", "MANAGER_FORMS", "REFERENCE", "open_manager"]
+__all__ = ["CONFIGURATION", "MANAGER_FORMS", "REFERENCE", "load_target", "open_manager"]
 
 REFERENCE = "reference"
 REFERENCE_CLASSES = "mmcache:EncoderCacheManager,mmcache:EncoderDecoderCacheManager"
@@ -34,40 +37,74 @@ def open_manager(
     timeout: float | None = None,
     trace: Callable[[str, bytes], None] | None = None,
     configuration: str | None = None,
+    in_process: bool = False,
+    refresh: bool = False,
 ) -> ManagerTarget:
     """The target, not yet started.
 
     Args:
         name: As on the command line.
-        timeout: What a command has for one vector, in seconds.
+        timeout: What a command, or the process of a class, has for one vector, in seconds.
         trace: Gets every line that goes to a command (`>`) or comes from it (`<`).
         configuration: `module:NAME` of the `vllm_config` that a Python class is made with, or of
             a function that makes it; without it, what `MMCACHE_VLLM_CONFIG` says, or None.
+        in_process: Run a foreign Python class in this process, and not in one of its own: faster,
+            and whatever it does to its process it does to this one.
+        refresh: Read a release of vLLM anew, and not from the cache.
 
     Raises:
         TargetNameError: A text names nothing.
     """
     if name == REFERENCE:
         return PythonTarget(name, lambda: _import_classes(REFERENCE_CLASSES))
-    config = _configuration(configuration or os.environ.get(CONFIGURATION) or None)
+    given = configuration or os.environ.get(CONFIGURATION) or None
+    config = _configuration(given)
     scheme, colon, rest = name.partition(":")
-    if scheme == "vllm" and (rest or not colon):
-        return PythonTarget(name, lambda: _vllm_classes(rest or None), config)
     if scheme == "cmd" and colon:
-        from .command import DEFAULT_TIMEOUT, CommandTarget
-
         return CommandTarget(name, rest, timeout=timeout or DEFAULT_TIMEOUT, trace=trace)
-    _class_names(name)
-    return PythonTarget(name, lambda: _import_from_here(name), config)
+    load: Callable[[], Classes | VllmFile]
+    if scheme == "vllm" and (rest or not colon):
+        load = partial(_vllm_file, rest or None, refresh)
+    else:
+        modules = [names[0] for names in _class_names(name) if names is not None]
+        in_process = in_process or all(module.split(".")[0] == "mmcache" for module in modules)
+        load = partial(Classes, name)
+    if in_process:
+        return PythonTarget(name, lambda: _loaded(load()), config)
+    return IsolatedTarget(
+        name, load, timeout=timeout or DEFAULT_TIMEOUT, configuration=given, trace=trace
+    )
 
 
-def _vllm_classes(where: str | None) -> ManagerClasses:
-    from .vllm.source import find_source, load_classes, split_classes
+def load_target(what: Classes | VllmFile, configuration: str | None) -> PythonTarget:
+    """The target in this process, which executes its code. Raises `TargetNameError`."""
+    return PythonTarget("", lambda: _loaded(what), _configuration(configuration))
 
-    if where is None:
-        return load_classes(find_source(None), target="vllm")
-    path, named = split_classes(where)
-    return load_classes(find_source(path or None), named, f"vllm:{path}")
+
+def _loaded(what: Classes | VllmFile) -> ManagerClasses:
+    if isinstance(what, Classes):
+        return _import_from_here(what.name)
+    from .vllm.source import Source, load_classes
+
+    source = Source(what.name, what.file, what.version, what.content, what.package)
+    return load_classes(source, what.named, what.target)
+
+
+def _vllm_file(where: str | None, refresh: bool) -> VllmFile:
+    """The file, which is read and not executed. Raises `TargetError`."""
+    from .vllm.source import find_source, split_classes
+
+    path, named = (None, ()) if where is None else split_classes(where)
+    found = find_source(path or None, refresh=refresh)
+    return VllmFile(
+        found.name,
+        found.file,
+        found.version,
+        found.content,
+        found.package,
+        named,
+        "vllm" if where is None else f"vllm:{path}",
+    )
 
 
 def _configuration(text: str | None) -> Callable[[], object]:
@@ -111,8 +148,12 @@ def _class_names(name: str) -> tuple[tuple[str, str] | None, tuple[str, str] | N
 
 def _look_here() -> None:
     """As `python -m` does: the working directory comes first."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    try:
+        here = os.getcwd()
+    except OSError:  # it was deleted: there is nothing to be found in it
+        return
+    if here not in sys.path:
+        sys.path.insert(0, here)
 
 
 def _import_from_here(name: str) -> ManagerClasses:
@@ -122,7 +163,7 @@ def _import_from_here(name: str) -> ManagerClasses:
 
 def _import_classes(name: str) -> ManagerClasses:
     encoder_cache, encoder_decoder = (_import(names) for names in _class_names(name))
-    ours = name.startswith("mmcache:")
+    ours = all(part.startswith("mmcache:") for part in name.split(",") if part)
     return ManagerClasses(
         name=name if name != REFERENCE_CLASSES else "the reference",
         encoder_cache=encoder_cache,

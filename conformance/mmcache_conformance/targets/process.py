@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ..errors import AdapterError
+from .leash import marked_environment, sweep
 
 __all__ = ["LineListener", "Log", "Process", "Timeout", "shown_line"]
 
@@ -71,8 +72,10 @@ class Process:
 
     def __init__(self, words: Sequence[str], trace: LineListener | None) -> None:
         """Raises `OSError` or `ValueError` if the program cannot be run."""
+        self._mark, environment = marked_environment()
         self._child = subprocess.Popen(
             list(words),
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -186,6 +189,7 @@ class Process:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, signal.SIGKILL)
         self._child.wait()
+        sweep(self._mark)
         with contextlib.suppress(OSError):
             while data := os.read(self._err, 1 << 16):
                 self.log.add(data)

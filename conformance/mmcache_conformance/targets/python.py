@@ -42,8 +42,9 @@ from .api import (
     other_signature,
     without,
 )
-from .observe import READERS, Reader, exposes
+from .observe import READERS, Reader, exposes, why_not_compared
 from .protocol import CALLS, MANAGERS, Answer, Case, call_name
+from .values import text, truth
 
 __all__ = ["LiveManager", "ManagerClasses", "PythonTarget", "plain_answer"]
 
@@ -94,6 +95,7 @@ class PythonTarget:
         self._config = self._configuration()
         capabilities: dict[Kind, tuple[str, ...]] = {}
         undriven: dict[Kind, str] = {}
+        uncompared: list[str] = []
         for manager in MANAGERS:
             cls = getattr(found, manager)
             if cls is None:
@@ -103,17 +105,25 @@ class PythonTarget:
             if why is not None:
                 undriven[manager] = why
             probe = self._probe(cls)
-            observed = [
-                name
-                for name, read in READERS[manager].items()
-                if name not in found.lacks and exposes(probe, read)
-            ]
-            added = found.adds | set(getattr(cls, "conformance_capabilities", ()))
+            observed = []
+            for name, read in READERS[manager].items():
+                if name in found.lacks or not exposes(probe, name):
+                    continue
+                if (said := why_not_compared(probe, name, read)) is not None:
+                    uncompared.append(f"{manager}: {said}")
+                else:
+                    observed.append(name)
+            added = found.adds | _added(cls)
             self._classes[manager] = cls
             self._observed[manager] = tuple(observed)
             capabilities[manager] = (*calls, *observed, *sorted(added))
         about = Implementation(
-            found.name, found.version, "python", capabilities, untested=found.untested
+            found.name,
+            found.version,
+            "python",
+            capabilities,
+            untested=found.untested,
+            uncompared=tuple(uncompared),
         )
         return driven(without(about, undriven))
 
@@ -130,6 +140,16 @@ class PythonTarget:
                 player.make(k)
         return tuple(tuple(player.answers) for player in players)
 
+    def play_on(
+        self, live: LiveManager | None, case: Case
+    ) -> tuple[LiveManager, tuple[Answer, ...]]:
+        """As `run`, on a manager of the same world that is there, or a new one; and the manager."""
+        player = self._player(case, live)
+        for k in range(len(case.calls)):
+            player.make(k)
+        readers = {name: READERS[case.manager][name] for name in self._observed[case.manager]}
+        return LiveManager(player.manager, player.requests, readers), tuple(player.answers)
+
     def open(self, kind: Manager, parameters: Parameters) -> LiveManager:
         """A new manager, for whoever makes the calls one by one. Raises what its class raises."""
         manager = self._made(kind, parameters.cache_size)
@@ -140,10 +160,15 @@ class PythonTarget:
     def stop(self) -> None:
         self._classes = {}
 
-    def _player(self, case: Case) -> _Player:
+    def _player(self, case: Case, live: LiveManager | None = None) -> _Player:
         kind = case.manager
+        if live is not None:
+            return _Player(
+                partial(getattr, live, "manager"), self._observed[kind], case, live.requests
+            )
         make = partial(self._made, kind, case.parameters.cache_size)
-        return _Player(make, self._observed[kind], case)
+        requests = {r.request_id: _FakeRequest(r) for r in case.parameters.requests}
+        return _Player(make, self._observed[kind], case, requests)
 
     def _made(self, kind: Manager, cache_size: int) -> object:
         return _new(self._classes[kind], cache_size, self._config)
@@ -166,26 +191,47 @@ class PythonTarget:
             raise TargetError(f"{how} failed: {describe_exception(error)}{hint}") from None
 
 
+def _added(cls: type) -> frozenset[str]:
+    """The capabilities that the class says that it adds. Raises `TargetError`."""
+    where = f"{cls.__qualname__}.conformance_capabilities"
+    try:
+        said: object = getattr(cls, "conformance_capabilities", ())
+        names = list(said) if isinstance(said, list | tuple | set | frozenset) else [None]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise TargetError(f"{where} cannot be read: {describe_exception(error)}") from None
+    if not all(type(name) is str for name in names):
+        raise TargetError(f'{where} is {said!r:.80}; give a tuple of names, as in ("x-mine",)')
+    return frozenset(str(name) for name in names)
+
+
 class _Player:
     """One case on a manager of its own, call by call, up to the first that fails."""
 
-    def __init__(self, new: Callable[[], object], observed: Sequence[str], case: Case) -> None:
+    def __init__(
+        self,
+        new: Callable[[], object],
+        observed: Sequence[str],
+        case: Case,
+        requests: Mapping[str, _FakeRequest],
+    ) -> None:
         self._case = case
-        self._requests = {r.request_id: _FakeRequest(r) for r in case.parameters.requests}
+        self.requests = requests
         self._readers = [(name, READERS[case.manager][name]) for name in observed]
-        self._manager: Any = None
+        self.manager: Any = None
         self._failed = False
         self.answers: list[Answer] = []
         with self._one_answer():
-            self._manager = new()
+            self.manager = new()
 
     def make(self, k: int) -> None:
         """The call with this index, if there is one and none has failed before."""
         if self._failed or k >= len(self._case.calls):
             return
         with self._one_answer():
-            returns = plain_answer(_make(self._manager, self._case.calls[k], self._requests))
-            state = {name: read(self._manager, self._requests) for name, read in self._readers}
+            returns = plain_answer(_make(self.manager, self._case.calls[k], self.requests))
+            state = {name: read(self.manager, self.requests) for name, read in self._readers}
             self.answers.append(Answer(returns, Observed(**state)))
 
     @contextmanager
@@ -210,20 +256,20 @@ class LiveManager:
         readers: Mapping[str, Reader],
     ) -> None:
         self.manager = manager
-        self._requests = requests
+        self.requests = requests
         self._readers = readers
 
     def around(self, manager: object) -> LiveManager:
         """Another manager of the same class, in the same world."""
-        return LiveManager(manager, self._requests, self._readers)
+        return LiveManager(manager, self.requests, self._readers)
 
     def bind(self, call: Call) -> Callable[[Any], object]:
         """The call as a function of the manager. It gives back whatever the method does."""
-        return methodcaller(call_name(call), *_arguments(call, self._requests))
+        return methodcaller(call_name(call), *_arguments(call, self.requests))
 
     def observed(self) -> Observed:
         """The state, as far as the class shows it."""
-        requests = self._requests
+        requests = self.requests
         readers = self._readers.items()
         return Observed(**{name: read(self.manager, requests) for name, read in readers})
 
@@ -235,9 +281,20 @@ class LiveManager:
 class _FakeFeature:
     identifier: str
 
+    never_changes = True
+
+    def __deepcopy__(self, memory: object) -> _FakeFeature:
+        return self
+
 
 class _FakeRequest:
     """What the managers of all releases since 0.10.2 read from a request, under every name."""
+
+    never_changes = True
+    """The copy of a manager has the same requests."""
+
+    def __deepcopy__(self, memory: object) -> _FakeRequest:
+        return self
 
     def __init__(self, request: Request) -> None:
         self.request_id = request.request_id
@@ -356,8 +413,19 @@ def _arguments(call: Call, requests: Mapping[str, _FakeRequest]) -> tuple[object
 
 def plain_answer(value: object) -> bool | tuple[str, ...] | str | None:
     """What a method returned, as an `Answer` has it."""
-    if value is None or type(value) is bool:
-        return value
-    if isinstance(value, list | tuple | set | frozenset) and all(type(h) is str for h in value):
-        return tuple(sorted(value))
-    return f"{value!r}, which is of type {type(value).__qualname__}"
+    if value is None or (known := truth(value)) is not None:
+        return None if value is None else known
+    if isinstance(value, list | tuple | set | frozenset):
+        names = [text(h) for h in value]
+        if None not in names:
+            return tuple(sorted(n for n in names if n is not None))
+    return f"{_shown(value)}, which is of type {type(value).__qualname__}"
+
+
+_LONGEST = 2000
+
+
+def _shown(value: object) -> str:
+    """Its `repr`, as far as it can be had and is worth reading."""
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"

@@ -11,22 +11,35 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from mmcache_vectors.document import Name, schema_of
-from mmcache_vectors.manager import Manager
+from mmcache_vectors.document import Name, Positive, schema_of
+from mmcache_vectors.engine import EngineSettings, WorkloadItem
 
+from ..implementation import Kind
 from .protocol import Answer, Case
 
 __all__ = [
     "BESIDE_FEATURE",
+    "ENGINE_CAPABILITIES",
     "PROTOCOL_VERSION",
+    "SNAPSHOTS_FEATURE",
+    "AbortRequest",
     "About",
+    "EngineCall",
+    "EnginePass",
     "Errored",
+    "Finish",
     "Message",
+    "Passed",
     "Ran",
+    "ResetCaches",
     "Run",
     "Start",
     "Started",
+    "StepEngine",
     "Stop",
+    "Submit",
+    "Workload",
+    "WorkloadCase",
     "adapter_schema",
 ]
 
@@ -35,7 +48,11 @@ PROTOCOL_VERSION = 1
 BESIDE_FEATURE = "beside"
 """The adapter keeps several managers alive at a time."""
 
+SNAPSHOTS_FEATURE = "snapshots"
+"""The adapter can keep copies of a manager, and go on from one."""
+
 SequenceNumber = Annotated[int, msgspec.Meta(ge=1)]
+SnapshotNumber = Annotated[int, msgspec.Meta(ge=0)]
 
 # --- what the harness says ---------------------------------------------------------------------
 
@@ -55,13 +72,73 @@ class Run(msgspec.Struct, frozen=True, tag_field="cmd", tag="run", omit_defaults
     beside: tuple[Case, ...] = ()
     """Managers to be made as well, if the adapter has the feature: then the first call of the case
     and of each of these, in this order, then the second of each, and so on."""
+    restore: SnapshotNumber | None = None
+    """Not on a new manager, but on a copy of the one that was kept under this number. As the next
+    two, only if the adapter has the feature `snapshots`."""
+    snapshot: SnapshotNumber | None = None
+    """Keep a copy of the manager as it is after the calls, under this number."""
+    drop: tuple[SnapshotNumber, ...] = ()
+    """First forget what is kept under these numbers."""
+
+
+class Submit(msgspec.Struct, frozen=True, tag_field="op", tag="submit"):
+    """A request arrives."""
+
+    request_id: str
+    priority: int
+    items: tuple[WorkloadItem, ...]
+    num_prompt_tokens: int
+    """Its text and its items."""
+    max_tokens: int
+    text: str
+    """Names the text: under one name, the text tokens at equal positions are equal."""
+
+
+class AbortRequest(msgspec.Struct, frozen=True, tag_field="op", tag="abort"):
+    """The request ends before its time; one that has finished changes nothing."""
+
+    request: str
+
+
+class ResetCaches(msgspec.Struct, frozen=True, tag_field="op", tag="reset"):
+    """The ledger and the worker forget everything."""
+
+
+class StepEngine(msgspec.Struct, frozen=True, tag_field="op", tag="step"):
+    """Make so many passes, whether or not there is anything to do: schedule, work, update."""
+
+    times: Positive
+
+
+class Finish(msgspec.Struct, frozen=True, tag_field="op", tag="finish"):
+    """Make passes until no request is left, one at least and so many at most."""
+
+    times: Positive
+
+
+EngineCall = Submit | AbortRequest | ResetCaches | StepEngine | Finish
+
+
+class WorkloadCase(msgspec.Struct, frozen=True):
+    """A workload for a new engine."""
+
+    id: str
+    engine: EngineSettings
+    calls: tuple[EngineCall, ...]
+
+
+class Workload(msgspec.Struct, frozen=True, tag_field="cmd", tag="workload"):
+    """Make these calls on a new engine. Only if the adapter has the capability `engine`."""
+
+    seq: SequenceNumber
+    case: WorkloadCase
 
 
 class Stop(msgspec.Struct, frozen=True, tag_field="cmd", tag="stop"):
     """Exit. There is no reply; the end of the input means the same."""
 
 
-Message = Start | Run | Stop
+Message = Start | Run | Workload | Stop
 
 # --- what an adapter says ----------------------------------------------------------------------
 
@@ -81,10 +158,11 @@ class Started(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     protocol: Literal[1]
     implementation: About
-    capabilities: dict[Manager, tuple[str, ...]]
-    """For each kind of manager that it has: the calls, the observables, and other capabilities."""
+    capabilities: dict[Kind, tuple[str, ...]]
+    """For each kind of manager that it has: the calls, the observables, and other capabilities.
+    For an engine: what it can be configured to do (`ENGINE_CAPABILITIES`)."""
     features: tuple[str, ...] = ()
-    """What it understands beyond the least: `beside`. Others are not asked of it."""
+    """What it understands beyond the least: `beside`, `snapshots`. Others are not asked of it."""
 
 
 class Ran(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -94,10 +172,68 @@ class Ran(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     answers: tuple[Answer, ...]
     beside: tuple[tuple[Answer, ...], ...] = ()
     """The answers of the managers beside it, in their order."""
+    state: str | None = None
+    """If a snapshot was asked for or restored, and the adapter knows it: a text that is the same
+    for two managers only if they are in the same state, shown or not."""
+
+
+class EnginePass(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What one pass did, and what is left after its worker's step and the update. Hashes that are
+    listed are sets: their order means nothing."""
+
+    num_scheduled_tokens: dict[str, int]
+    starts: dict[str, int]
+    """For each scheduled request, the position of the first token that it computes."""
+    scheduled_encoder_inputs: dict[str, tuple[int, ...]]
+    report: tuple[str, ...]
+    """What the worker was told to drop."""
+    cached: tuple[str, ...]
+    """The hashes that are cached when the report is made."""
+    held_before: tuple[str, ...]
+    """What the worker holds when its step begins."""
+    worker: tuple[str, ...]
+    """What it holds after its step."""
+    missed: tuple[str, ...]
+    """What the step gathers and the worker does not hold; no pass comes after such a one."""
+    preempted: tuple[str, ...]
+    running: tuple[str, ...]
+    waiting: tuple[str, ...]
+    references: dict[str, tuple[str, ...]]
+    """The requests that reference each cached hash, after the update."""
+    without_payload: tuple[str, ...] = ()
+    """To be encoded, and the worker does not have the raw item."""
+    peak: int | None = None
+    """The most embeddings that the worker holds within its step."""
+    allocated: tuple[tuple[str, int], ...] = ()
+    """The inputs that the ledger allocated in this pass, whatever became of them. These and the
+    hits show whether a vector's situation came up; without them its passing says less."""
+    hits: tuple[tuple[str, int], ...] = ()
+    error: str | None = None
+    """The engine raised something; no pass comes after it."""
+
+
+class Passed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The reply to `workload`: one entry a pass."""
+
+    seq: SequenceNumber
+    passes: tuple[EnginePass, ...]
+
+
+ENGINE_CAPABILITIES = (
+    "priority",
+    "prefix_caching",
+    "lookahead",
+    "whole_items",
+    "abort",
+    "reset",
+)
+"""What not every engine can do: the policy `priority`, to find computed prefixes again, to read
+ahead for a drafter, to keep an item within one pass, `abort` and `reset`. A vector that needs more
+is skipped."""
 
 
 class Errored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The other reply to `run`: the adapter itself is at a loss. No verdict on its engine."""
+    """The other reply to a request: the adapter itself is at a loss. No verdict on its engine."""
 
     seq: SequenceNumber
     errored: str
@@ -105,5 +241,5 @@ class Errored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def adapter_schema() -> dict[str, Any]:
     """The JSON Schema of every message (draft 2020-12), each under its name in `$defs`."""
-    messages = (Start, Run, Stop, Started, Ran, Errored)
+    messages = (Start, Run, Workload, Stop, Started, Ran, Passed, Errored)
     return schema_of(messages, "mmcache adapter protocol, version 1")

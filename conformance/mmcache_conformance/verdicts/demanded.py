@@ -62,7 +62,7 @@ class Demanded:
 
     @staticmethod
     def _can_have(kind: str, name: str) -> bool:
-        return name.startswith("x-") or name in CAPABILITIES[kind]  # type: ignore[index]
+        return name.startswith("x-") or name in CAPABILITIES.get(kind, ())  # type: ignore[call-overload]
 
     def _skipped(self, report: TargetReport) -> list[str]:
         skipped = report.count()["skip"]

@@ -59,9 +59,11 @@ def _same(name: str, wanted: object, got: object) -> bool:
     Who references a hash and what a request holds are sets, however they are listed; and a request
     that holds nothing may be listed or left out.
     """
+    if wanted == got:
+        return True
     if isinstance(wanted, dict) and isinstance(got, dict):
         return _sets(name, wanted) == _sets(name, got)
-    return wanted == got
+    return False
 
 
 def _sets(

@@ -76,6 +76,10 @@ def run_target(
             implementation = target.start()
         except TargetError as error:
             reason = str(error)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a SystemExit of the target is not ours
+            reason = describe_exception(error)
         else:
             for vector in vectors:
                 verdicts.append(
@@ -118,7 +122,11 @@ def run_vector(
         found = _run_calls(target, vector, plain, again, stretch)
     except AdapterError as error:
         found = _errored(plain, str(error))
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except SystemExit as error:
+        found = _errored(plain, f"the target asks to end the process: {describe_exception(error)}")
+    except BaseException as error:
         found = _errored(plain, f"the harness failed: {describe_exception(error)}")
     if found.outcome == "pass":
         return found

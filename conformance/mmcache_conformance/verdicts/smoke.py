@@ -17,6 +17,7 @@ from mmcache_vectors.manager import (
     Call,
     CanAllocate,
     Expect,
+    FreeEncoderInput,
     GetFreedMmHashes,
     Item,
     Manager,
@@ -29,9 +30,11 @@ from mmcache_vectors.manager import (
     content_id,
 )
 
+from ..errors import AdapterError, TargetError
 from ..exits import ExitCode
 from ..implementation import Implementation, Kind
-from ..targets.protocol import MANAGERS, ManagerTarget
+from ..targets.command import CommandTarget, posted
+from ..targets.protocol import MANAGERS, Case, ManagerTarget
 from .model import Outcome, TargetReport, Verdict
 from .run import run_target
 
@@ -65,7 +68,54 @@ def smoke(target: ManagerTarget) -> tuple[TargetReport, tuple[Check, ...]]:
             continue
         wanted = "fail" if says[verdict.id].variant == _WRONG else "pass"
         checks.append(Check(verdict, says[verdict.id].description, verdict.outcome == wanted))
+    if checks and isinstance(target, CommandTarget):
+        checks += [_restores(target, m) for m in MANAGERS if _keeps(target, report, m)]
     return report, tuple(checks)
+
+
+# --- snapshots ---------------------------------------------------------------------------------
+
+
+def _keeps(target: CommandTarget, report: TargetReport, manager: Manager) -> bool:
+    found = report.implementation
+    return target.keeps_snapshots and found is not None and manager in found.capabilities
+
+
+def _restores(target: CommandTarget, manager: Manager) -> Check:
+    """A manager is full; what is done with a copy of it must be done with the copy only."""
+    parameters = Parameters(4, (Request("r1", (Item("A", 2),)), Request("r2", (Item("B", 4),))))
+    fills: tuple[Call, ...] = (CanAllocate("r1", 0, 2, 0), Allocate("r1", 0))
+    refused: tuple[Call, ...] = (CanAllocate("r2", 0, 4, 0),)
+    empties: tuple[Call, ...] = (FreeEncoderInput("r1", 0), *refused)
+
+    def case(calls: tuple[Call, ...]) -> Case:
+        return Case("smoke-snapshots", manager, parameters, calls)
+
+    requests = [
+        posted(case(fills), snapshot=0),
+        posted(case(refused), restore=0),
+        posted(case(empties), restore=0, snapshot=1),
+        posted(case(refused), restore=0),
+        posted(case(refused), restore=1, drop=[0]),
+    ]
+    wanted = [False, True, False, True]
+    outcome: Outcome = "pass"
+    reason: str | None = None
+    try:
+        target.start()
+        target.post(requests)
+        answers, wrong = target.collect()
+        told = [a[-1].returns if a[-1].error is None else a[-1].error for a in answers[1:]]
+        if wrong is not None:
+            outcome, reason = "error", str(wrong)
+        elif told != wanted:
+            outcome, reason = "fail", f"it answered {told}, where {wanted} is right"
+        target.stop()
+    except (TargetError, AdapterError) as error:
+        outcome, reason = "error", str(error)
+    verdict = Verdict("smoke-snapshots", outcome, (), "specified", manager, reason=reason)
+    says = "what is restored from a snapshot is what was kept, whatever was called meanwhile"
+    return Check(verdict, says, outcome == "pass")
 
 
 class SmokeCheck(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from typing import Any
 from ..evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, CompiledView, Packed
 from ..evaluate.interpreter import ActionCall, Interpreter, World
 from ..kernel.system import Action, TransitionSystem
-from ..kernel.terms import INT
+from ..kernel.terms import INT, Op, Term, symbols, unnamed
 from .times import Times, times_of
 
 __all__ = [
@@ -111,8 +111,40 @@ def prepared_calls(
         check = known.get(tuple(values))
         if check is None and claims:
             check = compiled.compile_claims(claims, elements, names)
-        found.append(Prepared(action.name, elements, names, choices, run, check))
+        able = _possible(compiled, action, elements, names, choices)
+        found.append(Prepared(action.name, elements, names, able, run, check))
     return found
+
+
+def _possible(
+    compiled: CompiledSystem,
+    action: Action,
+    elements: Mapping[str, str],
+    names: tuple[str, ...],
+    choices: tuple[tuple[int, ...], ...],
+) -> tuple[tuple[int, ...], ...]:
+    """The choices that no guard refuses in every state: what it asks of integers is asked once."""
+    timeless = [
+        condition
+        for guard in action.guard.values()
+        for condition in _conditions(guard)
+        if all(s.role in ("parameter", "constant", "bound") for s in symbols(condition))
+    ]
+    if not names or not timeless:
+        return choices
+    refused = compiled.compile_claims(timeless, elements, names)
+    anywhere = compiled.initial()
+    return tuple(c for c in choices if refused(anywhere, anywhere, None, *c) < 0)
+
+
+def _conditions(term: Term) -> Iterator[Term]:
+    """The parts of a conjunction."""
+    term = unnamed(term)
+    if isinstance(term, Op) and term.name == "and":
+        for part in term.args:
+            yield from _conditions(part)
+    else:
+        yield term
 
 
 @dataclass
@@ -329,6 +361,15 @@ class _Walk:
         self.same = [
             _alike(mine, theirs) for mine, theirs in zip(self.calls, self.original, strict=True)
         ]
+        self.guarded_alike = [
+            mine.guard is theirs.guard
+            for mine, theirs in zip(explorer.system.actions, design.actions, strict=True)
+        ]
+        """Where the guards are the original's, what they refuse need not be tried again."""
+        self.pairs = [
+            [(a, b, values) for a, b in zip(mine, theirs, strict=True) for values in b.choices]
+            for mine, theirs in zip(self.original, self.calls, strict=True)
+        ]
         self.parents: dict[_Node, _Node | None] = {}
         self.queue: deque[_Node] = deque()
         self.unconfirmed = 0
@@ -398,12 +439,15 @@ class _Walk:
     ) -> Iterator[tuple[Prepared, tuple[int, ...], tuple[Any, Packed] | None]]:
         """The calls of the k-th action that do something else in a state of the original."""
         state = self.graph.states[node]
-        for mine, theirs in zip(self.original[k], self.calls[k], strict=True):
-            usual, run = mine.run, theirs.run
-            for values in theirs.choices:
-                done = run(state, *values)
-                if done != usual(state, *values):
-                    yield theirs, values, done
+        pairs = self.pairs[k]
+        if self.guarded_alike[k]:
+            pairs = [
+                pair for pair, to in zip(pairs, self.graph.after[node][k], strict=True) if to >= 0
+            ]
+        for mine, theirs, values in pairs:
+            done = theirs.run(state, *values)
+            if done != mine.run(state, *values):
+                yield theirs, values, done
 
     def _breaks(
         self, node: int, call: Prepared, values: tuple[int, ...], done: tuple[Any, Packed]

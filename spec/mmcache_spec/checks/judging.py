@@ -12,9 +12,9 @@ left are the survivors: each shows something that no clause says.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Literal
 
 from ..evaluate.interpreter import World
@@ -62,19 +62,29 @@ class Arena:
     integers: Sequence[int] = (0, 1, 2)
     most_states: int = 20_000
     deep: Sequence[World] = ()
-    """Worlds for what the others and the proofs leave open: too rich to be seen whole. The
-    original is walked through them at random."""
+    """Worlds for what the others and the proofs leave open: too rich to be seen whole, they are
+    searched breadth first as far as `most_deep` states."""
     most_deep: int = 12_000
     _explorers: dict[int, Explorer] = field(default_factory=dict, repr=False)
+    _condemned: dict[frozenset[str], Counter[int]] = field(default_factory=dict, repr=False)
+    """For each set of changed actions, how many designs each world condemned."""
 
-    def explorers(self) -> Iterator[Explorer]:
-        """One a world, each with all that the original does there, made when it is needed."""
-        for k, world in enumerate((*self.worlds, *self.deep)):
-            if k not in self._explorers:
-                per_request = max(world.functions.get("inputs_of", {"": 1}).values(), default=1)
-                most = self.most_states if k < len(self.worlds) else self.most_deep
-                self._explorers[k] = Explorer(self.system, world, self.integers, most, per_request)
-            yield self._explorers[k]
+    def explorer(self, k: int) -> Explorer:
+        """That of the k-th world, with all that the original does there, made when it is needed."""
+        if k not in self._explorers:
+            world = (*self.worlds, *self.deep)[k]
+            per_request = max(world.functions.get("inputs_of", {"": 1}).values(), default=1)
+            most = self.most_states if k < len(self.worlds) else self.most_deep
+            self._explorers[k] = Explorer(self.system, world, self.integers, most, per_request)
+        return self._explorers[k]
+
+    def begin(self) -> None:
+        """Forget which worlds condemned most: what is judged next depends on nothing before."""
+        self._condemned.clear()
+
+    def condemned_by(self, changed: frozenset[str]) -> Counter[int]:
+        """How many designs that change these actions each world condemned, since it began."""
+        return self._condemned.setdefault(changed, Counter())
 
 
 def judge(arena: Arena, design: TransitionSystem) -> Judgement:
@@ -98,24 +108,31 @@ def judge(arena: Arena, design: TransitionSystem) -> Judgement:
 
 def _judged(arena: Arena, design: TransitionSystem) -> Judgement:
     """First what is cheap: the small worlds, a plain proof; then what settles the rest."""
-    explorers = arena.explorers()
-    searches: list[Search] = []
+    searches: dict[int, Search] = {}
+    condemned_by = arena.condemned_by(_changed(arena.system, design))
     for most, proof in (
         (arena.quick, _plainly),
         (len(arena.worlds), _otherwise),
         (len(arena.worlds) + len(arena.deep), None),
     ):
-        for explorer in islice(explorers, max(0, most - len(searches))):
-            answer = explorer.judge(design)
+        # The worlds in which designs of the same actions were condemned come first.
+        for k in sorted(range(len(searches), most), key=lambda k: (-condemned_by[k], k)):
+            answer = arena.explorer(k).judge(design)
             if isinstance(answer, Found):
+                condemned_by[k] += 1
                 return Judgement("condemned", found=answer)
-            searches.append(answer)
+            searches[k] = answer
         if proof is not None and (why := proof(arena, design)):
             return Judgement("equivalent, proved", reason=why)
     difference = _difference(arena, design, searches)
     if difference is not None:
         return Judgement("survives", difference=difference)
-    return Judgement("equivalent, searched", reason=_words(searches))
+    return Judgement("equivalent, searched", reason=_words(searches.values()))
+
+
+def _changed(system: TransitionSystem, design: TransitionSystem) -> frozenset[str]:
+    pairs = zip(system.actions, design.actions, strict=True)
+    return frozenset(mine.name for mine, theirs in pairs if mine is not theirs)
 
 
 def _plainly(arena: Arena, design: TransitionSystem) -> str | None:
@@ -131,14 +148,12 @@ def _otherwise(arena: Arena, design: TransitionSystem) -> str | None:
 
 
 def _difference(
-    arena: Arena, design: TransitionSystem, searches: list[Search]
+    arena: Arena, design: TransitionSystem, searches: dict[int, Search]
 ) -> Difference | None:
     """What tells the design from the original in the worlds that were searched so far."""
-    for k, explorer in enumerate(arena.explorers()):
-        if k == len(searches):
-            break
+    for k in sorted(searches):
         if not searches[k].same:
-            answer = explorer.distinguish(design)
+            answer = arena.explorer(k).distinguish(design)
             if isinstance(answer, Difference):
                 return answer
             searches[k] = answer

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+import traceback
+from concurrent.futures import BrokenExecutor
+from typing import NoReturn
 
 import click
 
@@ -45,7 +49,11 @@ for command in (
 
 
 def main() -> None:
-    """The command. A reader that goes away, or a full disk, is no verdict."""
+    """The command. A reader that goes away, a full disk, or a defect of ours is no verdict."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal without our signs shows a question mark, and no traceback.
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     watch_for_interrupt()
@@ -53,6 +61,21 @@ def main() -> None:
         cli()
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        err.print(f"cannot write: {error.strerror}")
-        sys.exit(UNKNOWN)
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        where = f"{error.filename}: " if error.filename else "cannot write: "
+        _tell(f"{where}{error.strerror or error}")
+    except BrokenExecutor:
+        _tell("a worker process ended before its work was done: nothing is concluded")
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__, limit=-1)[-1]
+        file = os.path.basename(frame.filename)
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        _tell(f"internal error, please report it: {what} ({file}, line {frame.lineno})")
+
+
+def _tell(why: str) -> NoReturn:
+    """Nothing is concluded, and why, as far as it can still be said."""
+    with contextlib.suppress(OSError, ValueError):
+        err.print(why)
+    sys.exit(UNKNOWN)

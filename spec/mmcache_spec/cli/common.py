@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -30,7 +30,10 @@ __all__ = [
     "not_shown",
     "out",
     "print_lines",
+    "scope_option",
 ]
+
+T = TypeVar("T")
 
 PROVED, REFUTED, USAGE, UNKNOWN = 0, 1, 2, 3
 
@@ -38,6 +41,22 @@ SMALL = scope(3, 2, 2)
 """Where CTIs are looked for, and lemmas tried."""
 out = Console(highlight=False, soft_wrap=True, markup=False)
 err = Console(highlight=False, soft_wrap=True, markup=False, stderr=True)
+
+
+def scope_option(
+    help: str, default: tuple[int, int, int] | None = None
+) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """`--scope HASHES REQUESTS INPUTS`, three numbers, as the parameter `size`."""
+    return click.option(
+        "--scope",
+        "size",
+        type=click.IntRange(1, 26),
+        nargs=3,
+        default=default,
+        show_default=default is not None,
+        metavar="HASHES REQUESTS INPUTS",
+        help=f"{help} INPUTS are those of one request.",
+    )
 
 
 class VariantName(click.ParamType[Variant]):

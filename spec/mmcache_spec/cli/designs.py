@@ -20,23 +20,17 @@ from ..kernel.wrong_designs import KINDS
 from ..model.variants import SPECIFIED
 from ..model.world import scope
 from ..render.cores import cores_page, unneeded_without_reason
-from .common import UNKNOWN, apology, err, out
+from .common import UNKNOWN, apology, err, out, scope_option
 from .vectors import vectors_package
 
 __all__ = ["cores_command", "mutants_command"]
 
 
 @click.command("mutants")
-@click.option("--bound", type=click.IntRange(1), default=5, show_default=True, help="In calls.")
 @click.option(
-    "--scope",
-    "size",
-    type=click.IntRange(1, 26),
-    nargs=3,
-    default=(2, 2, 2),
-    show_default=True,
-    metavar="HASHES REQUESTS INPUTS",
+    "--bound", type=click.IntRange(1, 100), default=5, show_default=True, help="In calls."
 )
+@scope_option("Where calls that tell a mutant that lives are looked for.", default=(2, 2, 2))
 @click.option("--cluster", metavar="ADDRESS", help="Run on this Dask cluster, not here.")
 @click.option(
     "--by-clauses", is_flag=True, help="Judge every model by its clauses, not by vectors."
@@ -44,8 +38,16 @@ __all__ = ["cores_command", "mutants_command"]
 @click.option(
     "--kind", "kinds", multiple=True, help="With --by-clauses: only this kind, repeatable."
 )
-@click.option("--most", type=click.IntRange(1), help="With --by-clauses: of each kind, so many.")
-@click.option("--seed", type=int, default=0, show_default=True, help="By which they are drawn.")
+@click.option(
+    "--most", type=click.IntRange(1, 10**6), help="With --by-clauses: of each kind, so many."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="By which they are drawn.",
+)
 @click.option("--json", "as_data", is_flag=True, help="With --by-clauses: every design, as JSON.")
 @click.argument("models", nargs=-1, metavar="[MODEL]...")
 def mutants_command(
@@ -126,7 +128,8 @@ def _print(report: Report) -> None:
     for row in report.rows:
         for judged in row.judged:
             if judged.fate == "equivalent, searched":
-                out.print(f"= {judged.system}: {judged.name}: {judged.reason}")
+                reason = judged.accepted or judged.reason
+                out.print(f"= {judged.system}: {judged.name}: {reason}")
     for judged in report.alive:
         out.print(f"✗ {judged.system}: {judged.name}: {judged.reason}")
         out.print(f"    after {', '.join(judged.calls) or 'no call'}")

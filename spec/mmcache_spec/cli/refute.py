@@ -20,7 +20,7 @@ from ..model.variants import Variant
 from ..model.world import exact_name, scopes_of
 from ..render.lasso import lasso_data, lasso_story
 from ..render.story import as_json, story
-from .common import UNKNOWN, VariantName, apology, out
+from .common import UNKNOWN, VariantName, apology, out, scope_option
 from .progress import progress_line
 
 __all__ = ["livelock", "refute_command"]
@@ -41,15 +41,10 @@ FOUND, NONE_FOUND = 0, 1
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-@click.option("--bound", type=click.IntRange(1), default=13, show_default=True, help="In calls.")
 @click.option(
-    "--scope",
-    "size",
-    type=click.IntRange(1, 26),
-    nargs=3,
-    metavar="HASHES REQUESTS INPUTS",
-    help="The largest scope to search. INPUTS are those of one request.",
+    "--bound", type=click.IntRange(1, 100), default=13, show_default=True, help="In calls."
 )
+@scope_option("The largest scope to search.")
 @click.option("--clause", help="Break this clause, not the one that the variant is known for.")
 def refute_command(
     variant: Variant,

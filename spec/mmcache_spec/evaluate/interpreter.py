@@ -6,14 +6,15 @@ values of the conformance vectors come from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 from ..kernel.goals import ANY, Goal
 from ..kernel.system import Action, Invariant, Property, TransitionSystem
-from ..kernel.terms import Binder, Function, Literal, Op, Sort, Symbol, Term, unnamed
+from ..kernel.terms import Binder, Function, Literal, Op, Sort, Symbol, Term
 
 __all__ = ["ActionCall", "Interpreter", "State", "Step", "World"]
 
@@ -57,6 +58,24 @@ class _Scope:
     after: State
     arguments: Mapping[str, Value]
     result: Value
+
+
+_OF_ALL: Mapping[str, Callable[..., Value]] = {
+    "not": operator.not_,
+    "eq": operator.eq,
+    "lt": operator.lt,
+    "le": operator.le,
+    "add": operator.add,
+    "sub": operator.sub,
+    "minus": operator.sub,
+    "union": operator.or_,
+    "member": lambda members, *element: element in members,
+    "insert": lambda members, *element: members | {element},
+    "remove": lambda members, *element: members - {element},
+    "get": operator.getitem,
+    "put": lambda map_, key, value: {**map_, key: value},
+}
+"""The operators that are functions of all their arguments."""
 
 
 class Interpreter:
@@ -181,27 +200,31 @@ class Interpreter:
             yield {**bound, **dict(zip(term.variables, values, strict=True))}
 
     def _value(self, term: Term, at: _Scope, bound: Mapping[Symbol, Value]) -> Value:
-        term = unnamed(term)
-        match term:
-            case Literal(value=value):
-                return value
-            case Symbol(role="bound"):
-                return bound[term]
-            case Symbol(role="constant", name=name):
-                return self.world.constants[name]
-            case Symbol(role="parameter", name=name):
-                return at.arguments[name]
-            case Symbol(role="result"):
-                return at.result
-            case Symbol(role="next", name=name):
-                return at.after[name]
-            case Symbol(name=name):
-                return at.before[name]
-            case Binder():
-                return self._binder(term, at, bound)
-            case Op():
-                return self._operator(term, at, bound)
+        # The commonest first: this is where the time goes.
+        if isinstance(term, Op):
+            return self._operator(term, at, bound)
+        if isinstance(term, Symbol):
+            return self._symbol(term, at, bound)
+        if isinstance(term, Binder):
+            return self._binder(term, at, bound)
+        if isinstance(term, Literal):
+            return term.value
         raise TypeError(f"not a term: {term!r}")
+
+    def _symbol(self, symbol: Symbol, at: _Scope, bound: Mapping[Symbol, Value]) -> Value:
+        match symbol.role:
+            case "bound":
+                return bound[symbol]
+            case "state" | "ghost":
+                return at.before[symbol.name]
+            case "next":
+                return at.after[symbol.name]
+            case "parameter":
+                return at.arguments[symbol.name]
+            case "constant":
+                return self.world.constants[symbol.name]
+            case "result":
+                return at.result
 
     def _binder(self, term: Binder, at: _Scope, bound: Mapping[Symbol, Value]) -> Value:
         inner = self._bindings(term, bound)
@@ -226,51 +249,28 @@ class Interpreter:
         raise TypeError(term.name)
 
     def _operator(self, term: Op, at: _Scope, bound: Mapping[Symbol, Value]) -> Value:
-        def value(k: int) -> Value:
-            return self._value(term.args[k], at, bound)
-
+        # Each is evaluated when it is asked for: what decides a formula may come first.
+        values = (self._value(a, at, bound) for a in term.args)
+        if (of_all := _OF_ALL.get(term.name)) is not None:
+            return of_all(*values)
         match term.name:
             case "and":
-                return all(self._value(a, at, bound) for a in term.args)
+                return all(values)
             case "or":
-                return any(self._value(a, at, bound) for a in term.args)
+                return any(values)
+            case "named":
+                return next(values)
             case "implies":
-                return not value(0) or value(1)
+                return not next(values) or next(values)
             case "ite":
-                return value(1) if value(0) else value(2)
+                return self._value(term.args[1 if next(values) else 2], at, bound)
             case "empty":
                 return frozenset()
-        first, *rest = (self._value(a, at, bound) for a in term.args)
-        match term.name, rest:
-            case "not", []:
-                return not first
-            case "eq", [other]:
-                return first == other
-            case "lt", [other]:
-                return first < other
-            case "le", [other]:
-                return first <= other
-            case "add", [other]:
-                return first + other
-            case "sub" | "minus", [other]:
-                return first - other
-            case "union", [other]:
-                return first | other
-            case "member", element:
-                return tuple(element) in first
-            case "insert", element:
-                return first | {tuple(element)}
-            case "remove", element:
-                return first - {tuple(element)}
-            case "get", [key]:
-                return first[key]
-            case "put", [key, new]:
-                return {**first, key: new}
-            case "apply", []:
-                return self._function(term.function)[first]
-            case "total", []:
+            case "apply":
+                return self._function(term.function)[next(values)]
+            case "total":
                 weight = self._function(term.function)
-                return sum(weight[x] for (x,) in first)
+                return sum(weight[x] for (x,) in next(values))
         raise TypeError(f"no operator {term.name!r}")
 
     def _function(self, function: Function | None) -> Mapping[str, Value]:

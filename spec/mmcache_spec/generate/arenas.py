@@ -6,7 +6,8 @@ can happen are taken. The first two are small ones, where most wrong designs are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -43,7 +44,7 @@ class Few:
 def _rich(
     hashes: int, requests: int, items: int, count: int = 1, **integers: tuple[int, ...]
 ) -> Few:
-    """A world that is walked through, not seen whole."""
+    """A world of which a part is seen."""
     sizes = integers.get("size", (1,))
     ranges = Ranges((1,), {"lookahead": (0,), "embeds": sizes, **integers})
     return Few(hashes, requests, items, count, ranges, most_states=300)
@@ -135,9 +136,47 @@ QUEUES = (
     Queue(((5, (("A", 1, 1), ("B", 2, 1), ("A", 3, 1))),), {"A": 1, "B": 1}, 2, 5, 1, 1),
     Queue(((5, ()), (2, (("A", 0, 2),))), {"A": 1}, 1, 3, 1, 3),
     Queue(((3, (("A", 2, 1),)), (3, (("B", 1, 1),))), {"A": 2, "B": 1}, 2, 3, 2, 2),
+    Queue(((7, (("A", 0, 5), ("B", 6, 1))),), {"A": 1, "B": 1}, 1, 3, 2, 0),
 )
 """In each of them several caps meet: room for one of two, a drafter that reads into the next item,
 an item that the budget or a boundary cuts, an end within the lookahead."""
+
+
+def drawn_queues(count: int, seed: int = 0) -> Iterator[Queue]:
+    """So many queues, drawn by the seed: caps meet in more ways than anybody would write down."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        hashes = "ABC"[: chance.randint(1, 3)]
+        sizes = {h: chance.choice((0, 1, 1, 1, 2)) for h in hashes}
+        largest = max(sizes.values())
+        several = chance.random() < 0.5
+        requests = tuple(
+            _drawn_request(chance, hashes, chance.randint(2, 4) if several else 7)
+            for _ in range(2 if several else 1)
+        )
+        yield Queue(
+            requests,
+            sizes,
+            capacity=largest + chance.randint(0, 1),
+            token_budget=chance.randint(1, 5),
+            encoder_budget=largest + chance.randint(0, 1),
+            lookahead=chance.randint(0, 3),
+        )
+
+
+def _drawn_request(
+    chance: random.Random, hashes: str, most: int
+) -> tuple[int, tuple[tuple[str, int, int], ...]]:
+    """The tokens of a request, and items that lie apart on them."""
+    items: list[tuple[str, int, int]] = []
+    at = chance.randint(0, 2)
+    while at < most and len(items) < 3 and chance.random() < 0.8:
+        length = chance.randint(1, min(5, most - at))
+        items.append((chance.choice(hashes), at, length))
+        at += length + chance.choice((0, 0, 1))
+    last = items[-1][1] + items[-1][2] if items else 1
+    return chance.randint(last, max(last, most)), tuple(items)
+
 
 WORLDS: dict[str, tuple[Few, ...]] = {
     "ledger": (
@@ -188,6 +227,9 @@ DEFAULT = (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE)
 
 MOST_STATES = 6_000
 """How many states a search looks at; where there are more, it says that it saw a part."""
+
+MOST_DRAWN = 16
+"""Queues that are drawn, for the designs that no other queue condemns, and that are not proved."""
 
 MOST_WORLDS = 6
 """Of one scope: those in which most elements differ, among which the richest are chosen."""
@@ -286,10 +328,11 @@ def arena(system: TransitionSystem) -> Arena:
     worlds: list[World] = []
     for few in WORLDS.get(system.name, DEFAULT):
         worlds += _richest(system, few)
+    integers, quick = range(3), 2
     if system.name == "progress":
-        worlds += [queue.world for queue in QUEUES]
-    integers = range(6) if system.name == "progress" else range(3)
-    quick = len(worlds) if system.name == "progress" else 2
+        worlds = [queue.world for queue in QUEUES] + worlds
+        integers, quick = range(8), len(worlds)
+        worlds += [queue.world for queue in drawn_queues(MOST_DRAWN)]
     deep = [w for few in DEEP.get(system.name, ()) for w in _richest(system, few)]
     couplings = COUPLINGS.get(system.name, ())
     return Arena(system, tuple(worlds), couplings, quick, integers, MOST_STATES, tuple(deep))

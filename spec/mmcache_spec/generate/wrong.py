@@ -115,6 +115,7 @@ def _judge_part(name: str, kind: str, most: int | None, seed: int, start: int) -
     system = _system(name)
     designs = wrong_designs(system, [kind], most, seed, slice(start, start + A_PART))
     within = arena(system)
+    within.begin()
     found = []
     for design in designs:
         judgement = judge(within, design.system)

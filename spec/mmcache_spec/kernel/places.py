@@ -96,7 +96,10 @@ def _identical(some: Sequence[object], others: Sequence[object]) -> bool:
 
 def always_the_same(answers: Sequence[PlaceValue]) -> bool:
     """Whether a predicate said the same of all elements of which it was asked."""
-    return all(_of_any(answer) == _of_any(answers[0]) for answer in answers)
+    if len(answers) < 2:
+        return True
+    first, *others = map(_of_any, answers)
+    return all(other == first for other in others)
 
 
 def _of_any(answer: PlaceValue) -> tuple[object, list[int]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 
 from .mutants import mutants_to_make, mutations
@@ -37,7 +38,7 @@ from .terms import (
     unnamed,
 )
 
-__all__ = ["KINDS", "WrongDesign", "count", "wrong_designs"]
+__all__ = ["KINDS", "WrongDesign", "count", "names", "wrong_designs"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,20 @@ Changed = Iterator[tuple[str, Action]]
 
 def count(system: TransitionSystem, kind: str) -> int:
     """How many there are of the kind; some of them may turn out to be the original."""
-    return sum(1 for _ in _of_kind(system, kind))
+    return len(_listed(system, kind))
+
+
+def names(system: TransitionSystem, kind: str) -> Iterator[str]:
+    """What the designs of the kind are called."""
+    return (name for name, _ in _once(_of_kind(system, kind)))
+
+
+@lru_cache(maxsize=2)
+def _listed(
+    system: TransitionSystem, kind: str
+) -> list[tuple[str, Callable[[], TransitionSystem]]]:
+    """All of the kind; whoever asks for one part after the other has them made once."""
+    return list(_once(_of_kind(system, kind)))
 
 
 def wrong_designs(
@@ -73,7 +87,7 @@ def wrong_designs(
         ValueError: a kind that is not in `KINDS`.
     """
     for kind in kinds:
-        found = list(_once(_of_kind(system, kind)))
+        found = _listed(system, kind)
         if most is not None and len(found) > most:
             chance = random.Random(f"{seed} {system.name} {kind}")
             kept = sorted(chance.sample(range(len(found)), most))

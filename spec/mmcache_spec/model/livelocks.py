@@ -5,6 +5,8 @@ A livelock is told by its lasso: the calls that lead into it, and those that go 
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..kernel.system import Axiom
 from .chunk import (
     ITEMS_FIT_ALONE,
@@ -38,7 +40,9 @@ def _at_once(
     name: str, says: str, caps: Caps, *conditions: Axiom, seen_in: tuple[str, ...] = ()
 ) -> Variant:
     """The caps of a chunk leave nothing of a whole budget, and no wish gives way."""
-    return Variant(name, says, (progress(ProgressDesign(caps), conditions),), seen_in, _AT_ONCE)
+    return Variant(
+        name, says, (partial(progress, ProgressDesign(caps), conditions),), seen_in, _AT_ONCE
+    )
 
 
 _ONLY_BY_ITS_CALL = "an item that is not split is needed only by the call that computes it"
@@ -57,7 +61,8 @@ WITHOUT_LIVELOCK = (
         "items are not split; each, with the lookahead, fits the budget, and none begins within "
         "the lookahead of the end of its prompt",
         (
-            progress(
+            partial(
+                progress,
                 ProgressDesign(_WHOLE),
                 (ITEMS_FIT_THE_BUDGET, LOOKAHEAD_FITS_THE_BUDGET, NO_ITEM_AT_THE_END),
             ),
@@ -73,7 +78,7 @@ WITHOUT_LIVELOCK = (
         "aligned_chunks",
         "chunks end at block boundaries, items may be split, and the drafter reads at most one "
         "token ahead",
-        (progress(ProgressDesign(_ALIGNED), (ONE_TOKEN_AHEAD,)),),
+        (partial(progress, ProgressDesign(_ALIGNED), (ONE_TOKEN_AHEAD,)),),
         never=_never_gives_way(4, 5),
     ),
 )
@@ -83,7 +88,7 @@ LIVELOCKS = (
     Variant(
         "waiting_stalls_the_queue",
         "a waiting request keeps what it has hit; the running one can never make room",
-        (progress(ProgressDesign(waiting="keeps_references")),),
+        (partial(progress, ProgressDesign(waiting="keeps_references")),),
         ("vllm#31857",),
         Expected(
             ("S7", "S15"),
@@ -96,7 +101,7 @@ LIVELOCKS = (
     Variant(
         "skipped_request_keeps_its_hits",
         "a waiting request that gets no tokens keeps what it has hit",
-        (progress(ProgressDesign(no_tokens="keeps_hits")),),
+        (partial(progress, ProgressDesign(no_tokens="keeps_hits")),),
         (),
         Expected(
             ("S7", "S15"),
@@ -110,7 +115,7 @@ LIVELOCKS = (
         "item_is_needed_past_its_end",
         "an item is needed until the drafter's tokens are computed too; the next one, which "
         "begins there, needs its room",
-        (progress(ProgressDesign(release="past_the_lookahead")),),
+        (partial(progress, ProgressDesign(release="past_the_lookahead")),),
         ("vllm-ascend#17195",),
         Expected(
             ("S15",),
@@ -178,7 +183,7 @@ LIVELOCKS = (
     Variant(
         "preemption_takes_the_head",
         "the head of the queue may be preempted, and loses what it has computed",
-        (progress(ProgressDesign(victim="anyone")),),
+        (partial(progress, ProgressDesign(victim="anyone")),),
         (),
         Expected(
             ("S7",),
@@ -191,7 +196,7 @@ LIVELOCKS = (
     Variant(
         "progress_is_forgotten",
         "what is computed is never counted, so it is computed again",
-        (progress(ProgressDesign(progress="forgotten")),),
+        (partial(progress, ProgressDesign(progress="forgotten")),),
         (),
         Expected(
             ("S14",),

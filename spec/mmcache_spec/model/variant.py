@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..kernel.system import Property, TransitionSystem
 
@@ -28,7 +29,8 @@ class Expected:
 class Variant:
     name: str
     says: str
-    systems: tuple[TransitionSystem, ...]
+    made_of: tuple[Callable[[], TransitionSystem], ...]
+    """What gives its systems, on demand: whoever wants one variant need not make all of them."""
     seen_in: tuple[str, ...] = ()
     """Public reports, or projects, of the decision."""
     expected: Expected | None = None
@@ -36,6 +38,10 @@ class Variant:
     never: Mapping[str, str] = field(default_factory=dict)
     """Of a right variant: the conditions of clauses that cannot come true under its decisions, as
     the vacuity check names them, and why not. One that does come true is an error."""
+
+    @cached_property
+    def systems(self) -> tuple[TransitionSystem, ...]:
+        return tuple(make() for make in self.made_of)
 
     @property
     def aims_at(self) -> tuple[Property, ...] | None:

@@ -6,6 +6,8 @@ actions of its shortest counterexample, from the empty cache and from the start 
 
 from __future__ import annotations
 
+from functools import partial
+
 from .decisions import DECISIONS, system_of
 from .encoder_decoder import encoder_decoder
 from .engine import EngineDesign, engine
@@ -20,14 +22,14 @@ __all__ = ["SPECIFIED", "VARIANTS", "Expected", "Variant"]
 SPECIFIED = Variant(
     "specified",
     "the protocol as it should be",
-    (ledger(), encoder_decoder(), engine(), progress()),
+    (ledger, encoder_decoder, engine, progress),
 )
 
 
 def _wrong(name: str, expected: Expected) -> Variant:
     """The manager that takes this decision."""
     decision = DECISIONS[name]
-    return Variant(name, decision.says, (system_of([name]),), decision.seen_in, expected)
+    return Variant(name, decision.says, (partial(system_of, [name]),), decision.seen_in, expected)
 
 
 _WRONG = (
@@ -119,22 +121,22 @@ _RIGHT = (
     Variant(
         "encode_gather_drop",
         "the worker encodes, gathers, and then drops",
-        (engine(EngineDesign(order="encode_gather_drop")),),
+        (partial(engine, EngineDesign(order="encode_gather_drop")),),
     ),
     Variant(
         "encode_if_missing_then_drop",
         "the worker does not encode what it still holds, drops, and then gathers",
-        (engine(EngineDesign(order="encode_if_missing_then_drop")),),
+        (partial(engine, EngineDesign(order="encode_if_missing_then_drop")),),
     ),
     Variant(
         "loads_before_the_drop",
         "a connector's loads arrive before the worker drops",
-        (engine(EngineDesign(loads_arrive="before_the_drop")),),
+        (partial(engine, EngineDesign(loads_arrive="before_the_drop")),),
     ),
     Variant(
         "two_phase_entries",
         "an entry cannot be hit before the pass that allocates it is dispatched",
-        (engine(EngineDesign(withdrawal="undoes", hittable="when_dispatched")),),
+        (partial(engine, EngineDesign(withdrawal="undoes", hittable="when_dispatched")),),
         never={
             "engine: two requests share what one of them encodes": "nobody hits what is not yet "
             "encoded",
@@ -148,7 +150,7 @@ _WRONG_ENGINES = (
         "preemption_keeps_unencoded_entry",
         "preempting a request that this pass has scheduled cancels its encoding, "
         "and keeps the entry",
-        (engine(EngineDesign(withdrawal="keeps_entry")),),
+        (partial(engine, EngineDesign(withdrawal="keeps_entry")),),
         ("vllm#53723",),
         Expected(
             ("L16", "S2", "S11"),
@@ -160,7 +162,7 @@ _WRONG_ENGINES = (
     Variant(
         "preemption_undoes_shared_entry",
         "the entry is undone even if another request has hit it in the same pass",
-        (engine(EngineDesign(withdrawal="undoes")),),
+        (partial(engine, EngineDesign(withdrawal="undoes")),),
         (),
         Expected(
             ("S2", "S11"),
@@ -172,7 +174,7 @@ _WRONG_ENGINES = (
     Variant(
         "waiting_keeps_references",
         "a waiting request that gets no blocks keeps the references of its hits",
-        (engine(EngineDesign(waiting="keeps_references")),),
+        (partial(engine, EngineDesign(waiting="keeps_references")),),
         ("vllm#31857",),
         Expected(
             ("L12", "L13"),
@@ -184,7 +186,7 @@ _WRONG_ENGINES = (
     Variant(
         "skipped_keeps_references",
         "a waiting request that no tokens are left for keeps the references of its hits",
-        (engine(EngineDesign(skipped="keeps_references")),),
+        (partial(engine, EngineDesign(skipped="keeps_references")),),
         ("vllm#31857",),
         Expected(
             ("L12", "L13"),
@@ -196,7 +198,7 @@ _WRONG_ENGINES = (
     Variant(
         "unfiltered_drop_encode_gather",
         "the report is unfiltered; the worker drops, then encodes everything that was allocated",
-        (engine(EngineDesign(_UNFILTERED)),),
+        (partial(engine, EngineDesign(_UNFILTERED)),),
         ("vllm#52482",),
         Expected(
             ("L1", "S6"),
@@ -208,7 +210,7 @@ _WRONG_ENGINES = (
     Variant(
         "unfiltered_encode_gather_drop",
         "the report is unfiltered; the worker drops last",
-        (engine(EngineDesign(_UNFILTERED, order="encode_gather_drop")),),
+        (partial(engine, EngineDesign(_UNFILTERED, order="encode_gather_drop")),),
         ("vllm#52482",),
         Expected(
             ("S2", "S3", "L1", "S6"),
@@ -220,7 +222,7 @@ _WRONG_ENGINES = (
     Variant(
         "unfiltered_encode_if_missing_then_drop",
         "the report is unfiltered; the worker does not encode what it still holds, then drops it",
-        (engine(EngineDesign(_UNFILTERED, order="encode_if_missing_then_drop")),),
+        (partial(engine, EngineDesign(_UNFILTERED, order="encode_if_missing_then_drop")),),
         ("vllm#52482",),
         Expected(
             ("S2", "S3", "L1", "S1", "S6"),
@@ -232,7 +234,7 @@ _WRONG_ENGINES = (
     Variant(
         "external_load_unfiltered",
         "the report is unfiltered; what a connector has loaded is dropped",
-        (engine(EngineDesign(_UNFILTERED, loads_arrive="before_the_drop")),),
+        (partial(engine, EngineDesign(_UNFILTERED, loads_arrive="before_the_drop")),),
         ("vllm#52482",),
         Expected(
             ("S2", "S3", "L1", "S1", "S6"),
@@ -252,7 +254,7 @@ _WRONG_ENGINES = (
     Variant(
         "retain_everything",
         "the worker is never told to drop anything",
-        (engine(EngineDesign(LedgerDesign(report="nothing"))),),
+        (partial(engine, EngineDesign(LedgerDesign(report="nothing"))),),
         ("vllm#39544",),
         Expected(
             ("S3", "S4", "L2"),
@@ -264,7 +266,7 @@ _WRONG_ENGINES = (
     Variant(
         "reset_only_scheduler",
         "reset clears the ledger and leaves the worker as it is",
-        (engine(EngineDesign(reset="only_scheduler")),),
+        (partial(engine, EngineDesign(reset="only_scheduler")),),
         ("vllm#33452",),
         Expected(("S3",), (*_ENCODED, "accept", "reset"), ("reset",), "S3"),
     ),
@@ -272,7 +274,7 @@ _WRONG_ENGINES = (
         "reset_in_flight",
         "both sides forget everything while drafts are unconfirmed; one is rejected, and its "
         "tokens overlap an input that nobody looks up again",
-        (engine(EngineDesign(reset="in_flight")),),
+        (partial(engine, EngineDesign(reset="in_flight")),),
         (),
         Expected(
             ("S9",),
@@ -284,7 +286,7 @@ _WRONG_ENGINES = (
     Variant(
         "payload_stripped_under_prefix_hit",
         "the raw item travels once, with the first output, and not if a prefix hit covers it then",
-        (engine(EngineDesign(payload="stripped_under_prefix_hit")),),
+        (partial(engine, EngineDesign(payload="stripped_under_prefix_hit")),),
         (),
         Expected(
             ("S8",),
@@ -296,7 +298,7 @@ _WRONG_ENGINES = (
     Variant(
         "free_on_speculative_progress",
         "an input is released when its tokens are drafted, not when they are accepted",
-        (engine(EngineDesign(release="speculative")),),
+        (partial(engine, EngineDesign(release="speculative")),),
         ("vllm#45347", "vllm#38551"),
         Expected(
             ("S9",),
@@ -308,7 +310,7 @@ _WRONG_ENGINES = (
     Variant(
         "lookahead_not_scheduled",
         "the drafter reads further than what was looked up",
-        (engine(EngineDesign(lookahead="not_covered")),),
+        (partial(engine, EngineDesign(lookahead="not_covered")),),
         ("vllm#34220",),
         Expected(
             ("S9",),

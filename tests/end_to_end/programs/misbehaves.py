@@ -121,7 +121,7 @@ if HOW == "starts once" and MARK is not None:
     MARK.touch()
 
 count = 0
-capabilities = {kind: calls for kind, calls in found.capabilities.items() if kind != "engine"}
+capabilities = dict(found.capabilities)
 for line in sys.stdin.buffer:
     request = decode(line)
     if isinstance(request, Start):
@@ -130,7 +130,7 @@ for line in sys.stdin.buffer:
             name = "another" if MARK.exists() else name
             MARK.touch()
         about = About(name, "python")
-        say(msgspec.json.encode(Started(1, about, capabilities)) + b"\n")
+        say(msgspec.json.encode(Started(1, about, dict(capabilities))) + b"\n")
     elif isinstance(request, Run):
         count += 1
         good = msgspec.json.encode(Ran(request.seq, target.run(request.case))) + b"\n"

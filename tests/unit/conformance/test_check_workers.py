@@ -182,3 +182,39 @@ def test_the_symptom_is_laid_to_the_decision() -> None:
     assert found is not None
     assert found.clauses != ("L8",)
     assert "first_occurrence_release" in {d.name for d in found.decisions}
+
+
+PREEMPTED: dict[str, list[Any]] = {
+    "and resumes later": [(Allocated, *A), (Freed, "r"), (Reported, ()), order()],
+    "after another has hit it": [
+        (Allocated, *A), (LookedUp, "q", 0, "A", 4, True), (Freed, "r"), (Reported, ()), order()
+    ],
+    "in a later pass": [
+        *BOTH, order("", "AB"), *REPLACED[:-1], (Freed, "q"), (Reported, ("A", "B")), order("AB")
+    ],
+}  # fmt: skip
+NOT_PREEMPTED: dict[str, list[Any]] = {
+    "nobody was freed": [*BOTH, order("", "A")],
+    "one of two was freed": [
+        (Allocated, *A), (Freed, "r"), (Allocated, "q", 0, "B", 4), (Reported, ()), order()
+    ],
+    "freed before it allocated": [(Freed, "r"), (Allocated, *A), (Reported, ()), order()],
+    "somebody else was freed": [(Allocated, *A), (Freed, "q"), (Reported, ()), order()],
+    "freed in the pass after": [*BOTH, (PassEnded, (), ("A",), ()), (Freed, "r"), (Reported, ())],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PREEMPTED)
+def test_the_decision_of_the_engine_is_named(name: str) -> None:
+    found = illegal(*PREEMPTED[name], worker=False)
+    assert found is not None
+    assert [d.name for d in found.decisions] == ["preemption_keeps_unencoded_entry"]
+    assert "S2" in found.clauses
+
+
+@pytest.mark.parametrize("name", NOT_PREEMPTED)
+def test_no_decision_is_named_where_nobody_was_preempted(name: str) -> None:
+    found = illegal(*NOT_PREEMPTED[name], worker=False)
+    assert found is not None
+    assert "S2" in found.clauses
+    assert found.decisions == ()

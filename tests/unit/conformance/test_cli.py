@@ -240,20 +240,27 @@ class TestText:
         assert completed == [v.id for v in load_all() if v.id.startswith("unfiltered-")]
         assert len(complete_vector(None, None, "")) == len(load_all())  # type: ignore[arg-type]
 
-    def test_a_first_file_of_expected_failures_covers_everything(self, tmp_path: Path) -> None:
-        for target in (
+    @pytest.mark.parametrize(
+        "target",
+        [
             "UnfilteredReport",
-            "FirstOccurrenceRelease",
-            "Uncharged",
+            pytest.param("FirstOccurrenceRelease", marks=pytest.mark.slow),
+            pytest.param("Uncharged", marks=pytest.mark.slow),
             "ReportIsAString",
-        ):
-            name = f"tests.known_bad.managers:{target}"
-            written = CliRunner().invoke(cli, ["expected", name])
-            assert written.exit_code == 0
-            path = tmp_path / f"{target}.toml"
-            path.write_text(written.output)
-            done = CliRunner().invoke(cli, ["run", "-q", name, "--expected", str(path)])
-            assert done.exit_code == 0, done.output
+        ],
+    )
+    def test_a_first_file_of_expected_failures_covers_everything(
+        self, target: str, tmp_path: Path
+    ) -> None:
+        name = f"tests.known_bad.managers:{target}"
+        written = CliRunner().invoke(cli, ["expected", name])
+        assert written.exit_code == 0
+        path = tmp_path / f"{target}.toml"
+        path.write_text(written.output)
+        done = CliRunner().invoke(cli, ["run", "-q", name, "--expected", str(path)])
+        assert done.exit_code == 0, done.output
+
+    def test_of_what_cannot_be_driven_nothing_is_expected(self) -> None:
         refused = CliRunner().invoke(cli, ["expected", "tests.known_bad.other_apis:AnswersMore"])
         assert (refused.exit_code, refused.stdout) == (3, "")
         assert "Cannot be driven" in refused.stderr
@@ -345,7 +352,7 @@ class TestJson:
     def test_what_a_class_prints_is_kept_out(self, run: Callable[..., Result]) -> None:
         result = run("run", "tests.known_bad.misbehaving:Prints", "--json")
         assert json.loads(result.stdout)["exit_code"] == 0
-        assert "allocating" in result.stderr
+        assert result.stderr == ""  # it is in the log of its process, which a failure shows
 
     def test_only_the_time_differs_from_run_to_run(self, run: Callable[..., Result]) -> None:
         def document() -> object:
@@ -429,7 +436,7 @@ class TestEnds:
 
     def test_an_interrupt_is_one_line(self, tmp_path: Path, vector_directory: Path) -> None:
         (tmp_path / "mine.py").write_text(MINE)
-        words = ["run", "mine:Interrupted", "--vectors", str(vector_directory)]
+        words = ["run", "mine:Interrupted", "--in-process", "--vectors", str(vector_directory)]
         done = _command(*words, cwd=tmp_path)
         assert done.returncode == ExitCode.INTERRUPTED
         assert done.stderr.strip() == "interrupted"

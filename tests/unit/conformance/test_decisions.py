@@ -69,11 +69,18 @@ class Taking:
 EVERYTHING = ("num_free_slots", "num_freeable_slots", "cached", "freeable", "held")
 
 
+SUITES = ["every third", pytest.param("all", marks=pytest.mark.slow)]
+"""A third of the vectors tells the decisions apart just as well."""
+
+
 @cache
-def report_on(names: tuple[str, ...], shows: tuple[str, ...] = EVERYTHING) -> TargetReport:
+def report_on(
+    names: tuple[str, ...], shows: tuple[str, ...] = EVERYTHING, suite: str = "all"
+) -> TargetReport:
     ed = DECISIONS[names[0]].system == "encoder_decoder"
     target = Taking(names, ("num_free_slots",) if ed and shows else shows)
-    return explained(run_target(target, VECTORS), VECTORS)
+    vectors = VECTORS if suite == "all" else VECTORS[::3]
+    return explained(run_target(target, vectors), vectors)
 
 
 def duty_broken(verdict: Verdict) -> bool:
@@ -82,9 +89,10 @@ def duty_broken(verdict: Verdict) -> bool:
     return [d.what for d in verdict.failure.differences] == ["error"]
 
 
+@pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize("name", DECISIONS)
-def test_who_takes_a_decision_is_told_so(name: str) -> None:
-    report = report_on((name,))
+def test_who_takes_a_decision_is_told_so(name: str, suite: str) -> None:
+    report = report_on((name,), suite=suite)
     (decision,) = report.decisions
     assert (decision.name, decision.contradicted_by) == (name, ())
     assert report.unexplained == ()
@@ -97,9 +105,10 @@ def test_who_takes_a_decision_is_told_so(name: str) -> None:
     assert first in decision.vectors
 
 
+@pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize("name", DECISIONS)
-def test_who_shows_nothing_is_told_too_or_is_told_both_that_fit(name: str) -> None:
-    report = report_on((name,), ())
+def test_who_shows_nothing_is_told_too_or_is_told_both_that_fit(name: str, suite: str) -> None:
+    report = report_on((name,), (), suite)
     if not report.decisions:  # the answers alone do not show it; what then breaks is a duty
         assert all(v.failure is None or v.broke == () for v in report.verdicts)
         return
@@ -357,3 +366,41 @@ def test_who_keeps_what_it_is_told_to_drop_has_taken_that_decision() -> None:
     report = explained(run_target(target, ENGINE_VECTORS), ENGINE_VECTORS)
     (decision,) = report.decisions
     assert (decision.name, report.unexplained) == ("retain_everything", ())
+
+
+class TakingIfLarge(Taking):
+    """It takes the decisions in a world with long names or many inputs, and is right in others."""
+
+    def run(self, case: Case) -> tuple[Answer, ...]:
+        longest = max(len(i.identifier) for r in case.parameters.requests for i in r.items)
+        if longest > 50:
+            return super().run(case)
+        replay = Replay(specified(case.manager), case.parameters)
+        answers = []
+        for call in case.calls:
+            given = replay.answer(call)
+            assert given is not None
+            answers.append(Answer(given.returns, Observed(cached=given.observe.cached)))
+        return tuple(answers)
+
+
+@pytest.mark.parametrize("name", ["unfiltered_report", "first_occurrence_release"])
+def test_a_failure_in_a_larger_world_is_explained_there(name: str) -> None:
+    """Its names are those of the larger world, and so are its inputs."""
+    few = [v for v in VECTORS if name in v.kills and "deep" not in v.id][:3]
+    report = explained(run_target(TakingIfLarge([name], ["cached"]), few, stretch=True), few)
+    assert [v.outcome for v in report.verdicts] == ["fail"] * 3
+    assert all(isinstance(v.failure, CallFailure) and v.failure.stretched for v in report.verdicts)
+    assert name in {n for d in report.decisions for n in (d.name, *d.alternatives)}
+    assert report.unexplained == ()
+
+
+def test_an_input_that_is_beside_the_vector_is_credited_too() -> None:
+    """Where positions are apart, an input that the vector does not have lies between them."""
+    few = [v for v in VECTORS if v.id.startswith("encoder-decoder-mutant-free-outstanding")]
+    taking = Taking(["encoder_decoder_repeated_credit"], ["num_free_slots"])
+    report = explained(run_target(taking, few, stretch=True), few)
+    assert [d.name for d in report.decisions] == ["encoder_decoder_repeated_credit"]
+    stretches = {v.failure.stretched for v in report.verdicts if isinstance(v.failure, CallFailure)}
+    assert "positions 256 apart" in stretches
+    assert report.unexplained == ()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
-from collections import deque
+import threading
+from collections import OrderedDict, deque
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +26,15 @@ from mmcache_spec.evaluate.interpreter import Interpreter, State
 from mmcache_spec.oracle import observe, spec_calls, world_of
 from mmcache_vectors.document import schema_of
 from tests.known_bad.managers import ENCODER_DECODERS, HISTORIC
+from tests.support.plain_managers import Manager as PlainManager
 
 SMALL = SearchScope(hashes=2, requests=2, inputs=2, capacity=3)
+TINY = SearchScope(hashes=2, requests=2, inputs=2, capacity=2)
 SMALL_ENCODER_DECODER = SearchScope("encoder_decoder", hashes=2, requests=2, inputs=2, capacity=3)
 SCOPES = pytest.mark.parametrize("scope", [SMALL, SMALL_ENCODER_DECODER], ids=lambda s: s.manager)
 
 
-def search(target: str, scope: SearchScope, max_states: int = 10**6) -> Exhausted:
+def search(target: str, scope: SearchScope, max_states: int = 20_000) -> Exhausted:
     return exhaust(target, scope, max_states=max_states)
 
 
@@ -100,10 +105,13 @@ def test_the_unfiltered_report_needs_five_calls() -> None:
 
 
 class Box:
-    """Neither a number nor a container."""
+    """It says itself how it is copied."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
+
+    def __reduce__(self) -> Any:
+        return Box, (self.value,)
 
 
 class KeepsABox(EncoderCacheManager):
@@ -275,3 +283,145 @@ def test_what_cannot_be_searched_is_said(
     done = run(*arguments, *ARGUMENTS)
     assert (done.exit_code, "Traceback" in done.output) == (code, False)
     assert says in done.output
+
+
+# --- states of every make ----------------------------------------------------------------------
+
+
+class Recent(OrderedDict[str, int]):
+    """An extended container with an attribute of its own."""
+
+    touched = 0
+
+    def touch(self, key: str) -> None:
+        self.touched = len(self)
+        self.clear()
+        self[key] = 1
+
+
+class Slots:
+    __slots__ = ("__seen", "never")
+
+    def __init__(self) -> None:
+        self.__seen: set[str] = set()
+
+    def note(self, key: str) -> None:
+        self.__seen = {key}
+
+
+class KeepsMuch(EncoderCacheManager):
+    """What managers hold: an extended container, slots, a lock, a function, a logger, itself."""
+
+    def reset(self) -> None:
+        super().reset()
+        self.recent, self.slots = Recent(), Slots()
+        self.lock, self.log, self.key = threading.Lock(), logging.getLogger("x"), len
+        self.me = self
+
+    def allocate(self, request: Request, input_id: int) -> None:
+        super().allocate(request, input_id)
+        self.recent.touch(request.mm_features[input_id].identifier)
+        self.slots.note(request.request_id)
+        assert self.me is self, "a copy that holds its original"
+
+
+class WithSlots:
+    """A manager that has no `__dict__` at all."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, cache_size: int) -> None:
+        self.inner = EncoderCacheManager(cache_size)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def check_and_update_cache(self, request: Request, input_id: int) -> bool:
+        return self.inner.check_and_update_cache(request, input_id)
+
+    def can_allocate(self, request: Request, input_id: int, budget: int, pending: int) -> bool:
+        return self.inner.can_allocate(request, input_id, budget, pending)
+
+    def allocate(self, request: Request, input_id: int) -> None:
+        self.inner.allocate(request, input_id)
+
+    def free_encoder_input(self, request: Request, input_id: int) -> None:
+        self.inner.free_encoder_input(request, input_id)
+
+    def get_freed_mm_hashes(self) -> list[str]:
+        return self.inner.get_freed_mm_hashes()
+
+
+@pytest.mark.parametrize("cls", [KeepsMuch, WithSlots])
+def test_a_state_of_any_make_is_copied_piece_by_piece(cls: type) -> None:
+    found = search(f"{__name__}:{cls.__name__}", TINY)
+    assert (found.disagreement, found.opaque) == (None, False)
+    assert found.spec_states == found.spec_states_expected
+
+
+class NoCopy(EncoderCacheManager):
+    """Right by itself; who copies it gets itself."""
+
+    def __deepcopy__(self, memory: object) -> NoCopy:
+        return self
+
+
+class SharesItsReport(EncoderCacheManager):
+    """Right by itself, too; but two copies have one report."""
+
+    def __deepcopy__(self, memory: object) -> SharesItsReport:
+        new = SharesItsReport(self.cache_size)
+        vars(new).update(deepcopy(vars(self)))
+        new.freed = self.freed
+        return new
+
+
+class CannotBeCopied(EncoderCacheManager):
+    def __init__(self, cache_size: int) -> None:
+        super().__init__(cache_size)
+        self.numbers = (n for n in range(9))
+
+
+@pytest.mark.parametrize("cls", [NoCopy, SharesItsReport, CannotBeCopied])
+def test_what_cannot_be_copied_faithfully_is_said_and_never_judged(cls: type) -> None:
+    done = run(f"{__name__}:{cls.__name__}", *ARGUMENTS)
+    assert done.exit_code == 3, done.output
+    assert "could not be exhausted" in done.output
+    assert "kept faithfully" in done.output or "cannot be copied" in done.output
+
+
+class OldestByList(PlainManager):
+    """Evicts in the order of first releases: a later release does not move a hash to the end."""
+
+    def reset(self) -> None:
+        super().reset()
+        self.order: list[str] = []
+
+    def free_encoder_input(self, request: Any, input_id: int) -> None:
+        super().free_encoder_input(request, input_id)
+        self.order += [h for h in self.idle if h not in self.order]
+
+    def can_allocate(self, *arguments: Any) -> bool:
+        as_shown = self.idle
+        self.idle = sorted(as_shown, key=self.order.index)
+        allowed = super().can_allocate(*arguments)
+        self.idle = [h for h in as_shown if h in self.idle]
+        self.order = [h for h in self.order if h in self.sizes]
+        return allowed
+
+
+def test_a_difference_behind_the_order_of_a_list_is_found() -> None:
+    """Two states that differ in the order of a list only are both gone on from."""
+    scope = SearchScope(hashes=3, requests=1, inputs=3, capacity=4)
+    assert search(f"{PlainManager.__module__}:{PlainManager.__name__}", scope).exit_code == 0
+    found = search(f"{__name__}:OldestByList", scope)
+    assert found.disagreement is not None
+    assert "L6" in found.disagreement.clauses
+
+
+def test_the_decisions_are_in_the_json() -> None:
+    done = run("tests.known_bad.managers:UnfilteredReport", *ARGUMENTS, "--json")
+    (found,) = json.loads(done.output)["scopes"]
+    assert found["disagreement"]["decisions"] == ["unfiltered_report"]

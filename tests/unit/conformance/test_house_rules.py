@@ -39,7 +39,7 @@ from tests.known_bad.managers import (
 
 DOCUMENTS = (
     *(RunReport, RandomRun, CheckReport, ExhaustReport, Matrix, ExpectedFailures, Header, LogEvent),
-    *(wire.Message, wire.Started, wire.Ran, wire.Errored),
+    *(wire.Message, wire.Started, wire.Ran, wire.Passed, wire.Errored),
     *(importlib.import_module("mmcache_conformance.engines.generate")._Sketches, AbstractPath),
     *(Shape, load._Header, load._Manifest, Listing, SmokeReport, DifferReport, command._RawRan),
 )

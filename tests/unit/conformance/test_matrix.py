@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import msgspec
@@ -99,10 +100,10 @@ class TestRunning:
     def test_a_row_that_breaks_the_harness_costs_no_other(
         self, vectors: tuple[Vector, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def broken(name: str) -> ManagerTarget:
+        def broken(name: str, **options: Any) -> ManagerTarget:
             if name == WRONG:
                 raise OSError("disk")
-            return open_manager(name)
+            return open_manager(name, **options)
 
         monkeypatch.setattr("mmcache_conformance.matrix.run.open_manager", broken)
         one, other = run_matrix([WRONG, "reference"], vectors)
@@ -115,7 +116,7 @@ class TestRunning:
         (only,) = run_matrix(["tests.known_bad.misbehaving:Prints"], vectors)
         assert only.count()["pass"] > 0
         printed = capfd.readouterr()
-        assert (printed.out, "allocating" in printed.err) == ("", True)
+        assert (printed.out, printed.err) == ("", "")
 
 
 class TestDefects:

@@ -212,7 +212,15 @@ class Scheduler:
         self.ec_connector = connector
         self.keeps = keeps
 
-    def schedule(self, *requests: Request, preempted: str = "") -> Any:
+    def schedule(
+        self,
+        *requests: Request,
+        preempted: str = "",
+        new: dict[str, tuple[object, ...]] | None = None,
+        updates: dict[str, dict[int, object]] | None = None,
+        finished: tuple[str, ...] = (),
+    ) -> Any:
+        """`new`: by request, the raw items that the worker gets; None is none."""
         manager = self.encoder_cache_manager
         orders: dict[str, list[int]] = {}
         for request in requests:
@@ -231,7 +239,15 @@ class Scheduler:
                     orders.setdefault("other", []).append(k)
                 self.requests["other"] = self.requests[preempted]
         freed = manager.get_freed_mm_hashes()
-        return SimpleNamespace(scheduled_encoder_inputs=orders, free_encoder_mm_hashes=freed)
+        output = SimpleNamespace(scheduled_encoder_inputs=orders, free_encoder_mm_hashes=freed)
+        if new is not None:
+            output.finished_req_ids = finished
+            output.encoder_input_updates = updates
+            output.scheduled_new_reqs = [
+                SimpleNamespace(req_id=r, mm_features=[SimpleNamespace(data=d) for d in data])
+                for r, data in new.items()
+            ]
+        return output
 
 
 @pytest.fixture
@@ -397,3 +413,53 @@ def test_a_log_is_called_allowed_only_if_something_follows(
     done = CliRunner().invoke(cli, ["check", str(log(tmp_path, records, *ops))])
     assert done.exit_code == code, done.output
     assert (": allowed;" in done.output) is (code == 0)
+
+
+class TestPayloads:
+    """Whether the worker was ever sent the raw item of what it is ordered to encode."""
+
+    @staticmethod
+    def lacking(scheduler: Any, recorder: Recorder, folder: Path, *passes: dict[str, Any]) -> Any:
+        made = scheduler(9)
+        for given in passes:
+            made.schedule(*given.pop("of", ()), **given)
+        recorder.close()
+        return [e["without_payload"] for e in events_in(folder) if e.get("op") == "pass"]
+
+    def test_a_stripped_one_is_noted_when_it_is_ordered(
+        self, scheduler: Any, recorder: Recorder, tmp_path: Path
+    ) -> None:
+        first = {"new": {"r1": (None, "raw")}}
+        assert self.lacking(scheduler, recorder, tmp_path, first, {"of": [A], "new": {}}) == [
+            [],
+            ["A"],
+        ]
+        told = check(tmp_path)
+        assert told.exit_code == 1
+        assert "S8 scheduled_encode_has_payload" in told.output
+        assert "payload_stripped_under_prefix_hit" in told.output.splitlines()[1]
+
+    @pytest.mark.parametrize(
+        "passes",
+        [
+            [{"of": [A], "new": {"r1": ("raw", "raw")}}],
+            [{"new": {"r1": (None, "raw")}}, {"of": [A], "new": {}, "updates": {"r1": {0: "raw"}}}],
+            [{"new": {"r1": (None, None)}}, {"of": [A], "new": {"r1": ("raw", "raw")}}],
+            [
+                {"new": {"r1": (None, None)}},
+                {"new": {}, "finished": ("r1",)},
+                {"of": [A], "new": {"r1": ("raw", "raw")}},
+            ],
+        ],
+        ids=["sent", "sent with the order", "sent again", "a request of the same name"],
+    )
+    def test_what_was_sent_in_time(
+        self, scheduler: Any, recorder: Recorder, tmp_path: Path, passes: list[dict[str, Any]]
+    ) -> None:
+        assert self.lacking(scheduler, recorder, tmp_path, *passes)[-1] == []
+        assert check(tmp_path).exit_code == 0
+
+    def test_outputs_that_do_not_say(
+        self, scheduler: Any, recorder: Recorder, tmp_path: Path
+    ) -> None:
+        assert self.lacking(scheduler, recorder, tmp_path, {"of": [A]}) == [None]

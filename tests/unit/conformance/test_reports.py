@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import msgspec
@@ -24,10 +25,11 @@ from mmcache_conformance.open import open_target
 from mmcache_conformance.oracle.decisions import explained
 from mmcache_conformance.reports.html import run_page
 from mmcache_conformance.reports.junit import junit_xml
-from mmcache_conformance.reports.lanes import rows
+from mmcache_conformance.reports.lanes import Ledger, rows
 from mmcache_conformance.reports.markdown import run_markdown
 from mmcache_conformance.reports.page import document
 from mmcache_conformance.suites.load import ENGINES, AnyVector, defended, load_suite, suite_digest
+from mmcache_conformance.targets.protocol import OBSERVABLES
 from mmcache_conformance.verdicts.model import (
     Breach,
     CallFailure,
@@ -101,10 +103,12 @@ class TestLanes:
         vector = next(v for v in vectors if v.id.startswith("unfiltered-report-c"))
         (verdict,) = report_on(WRONG, (vector,)).verdicts
         assert isinstance(verdict.failure, CallFailure)
-        told = rows(vector, verdict.failure)
-        assert [row.cached for row in told] == [
+        told = rows(vector, verdict.failure, OBSERVABLES)
+        assert [row.ledger.cached for row in told] == [
             (("A", "r1"),), (("A", "nobody"),), (), (("A", "r1"),), (("A", "r1"),),
         ]  # fmt: skip
+        assert [row.ledger.free_slots for row in told] == [0, 0, 1, 0, 0]
+        assert [row.own for row in told] == [None] * 4 + [told[-1].ledger]
         assert [row.worker for row in told] == [("A",)] * 5
         assert [row.instead for row in told] == [None] * 4 + [()]
         assert told[0].change == "encodes A"
@@ -113,7 +117,53 @@ class TestLanes:
         for vector in vectors:
             for k, step in enumerate(vector.steps):
                 failure = CallFailure(k, step.call, (Difference("error", None, "no"),), "")
-                assert len(rows(vector, failure)) == k + 1
+                drawn = rows(vector, failure, OBSERVABLES)
+                assert len(drawn) == k + 1
+                assert drawn[-1].own is None  # of a call that failed nothing is known
+
+    def test_the_own_ledger_is_what_the_target_shows(self, vectors: tuple[Vector, ...]) -> None:
+        """A release that came too early: the target's entry is unreferenced, the specified not."""
+        vector = next(v for v in vectors if v.id.startswith("one-position-of-two-is-freed"))
+        (verdict,) = report_on(
+            "tests.known_bad.managers:FirstOccurrenceRelease", (vector,)
+        ).verdicts
+        assert isinstance(verdict.failure, CallFailure)
+        last = rows(vector, verdict.failure, OBSERVABLES)[-1]
+        assert last.ledger == Ledger((("A", "r1"),), (), 0)
+        assert last.own == Ledger((("A", "nobody"),), ("A",), 0)
+        hidden = rows(vector, verdict.failure, ("num_free_slots",))[-1]
+        assert hidden.own == Ledger(None, None, 0)
+
+    @pytest.mark.parametrize(
+        ("own", "says"),
+        [
+            ({"B": ()}, "dropped: its own ledger has evicted it"),
+            ({"A": ()}, "dropped, though its own ledger counts on it"),
+            (None, "dropped, though the specified ledger counts on it"),
+            ("no mapping", "dropped, though the specified ledger counts on it"),
+        ],
+    )
+    def test_a_dropped_tensor_is_judged_by_the_ledger_of_the_target(
+        self, vectors: tuple[Vector, ...], own: Any, says: str
+    ) -> None:
+        vector = next(v for v in vectors if v.id.startswith("unfiltered-report-c"))
+        found = report_on("reference", ()).implementation
+        assert found is not None
+        if own is None:
+            offered = dict.fromkeys(found.capabilities, ("num_free_slots",))
+            found = msgspec.structs.replace(found, capabilities=offered)
+        step = vector.steps[4]
+        differences = [Difference("returns", (), ("A",))]
+        if own is not None:
+            differences.append(Difference("cached", {"A": ("r1",)}, own))
+        failure = CallFailure(4, step.call, tuple(differences), "")
+        verdict = Verdict(
+            vector.id, "fail", vector.clauses, vector.variant, vector.manager, failure=failure
+        )
+        report = TargetReport("a target", found, None, 0.1, (verdict,))
+        page = run_page(summarise((report,), (vector,)), (vector,))
+        assert says in page
+        assert len(re.findall(r"dropped[,:]", re.sub(r'title="[^"]*"', "", page))) == 1
 
 
 class TestHtml:

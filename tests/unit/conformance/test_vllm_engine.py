@@ -19,6 +19,8 @@ from mmcache_conformance.engines.vllm.engine import (
     SchedulerSettings,
     VllmEngine,
 )
+from mmcache_conformance.engines.vllm.target import VllmScheduler
+from mmcache_conformance.errors import TargetNameError
 
 
 @dataclass(frozen=True)
@@ -221,3 +223,17 @@ def test_a_reset_forgets_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     tested.scheduler.reset_encoder_cache = lambda: None
     tested.reset()
     assert tested.worker == set()
+
+
+@pytest.mark.parametrize(
+    "words", ["scheduler=", "scheduler=a", "scheduler=a:", "scheduler=a:B:scheduler=a:C", "a:B",
+              "scheduler=a b:C", "scheduler=a:B:C"],
+)  # fmt: skip
+def test_what_names_no_scheduler_class_is_said(words: str) -> None:
+    with pytest.raises(TargetNameError, match=r"give one scheduler|does not name a scheduler"):
+        VllmScheduler(f"vllm-scheduler:{words}")
+
+
+def test_the_name_of_a_scheduler_class_is_kept_apart_from_the_words() -> None:
+    target = VllmScheduler("vllm-scheduler:v2:scheduler=a.b:C.D:skip")
+    assert (target._class, target._words) == ("a.b:C.D", frozenset({"v2", "skip"}))

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -67,6 +68,23 @@ public:
         uses.at(user).erase(place);
         if (uses.at(user).empty()) uses.erase(user);
         if (uses.empty()) idle_.push_back(hash);
+    }
+
+    // What was inserted in this pass for one place will not be encoded for it. Another user's place
+    // in whose name it is to be encoded instead; nothing if there is none, and the entry is undone.
+    std::optional<std::pair<User, Place>> withdraw(const User& user, Place place) {
+        const auto held = used_.find({user, place});
+        if (held == used_.end()) return std::nullopt;
+        const Hash hash = held->second;
+        const auto places = entries_.at(hash).uses.at(user);
+        for (const Place k : places) consume(user, k);
+        const Entry& entry = entries_.at(hash);
+        if (!entry.uses.empty())
+            return std::pair(entry.uses.begin()->first, *entry.uses.begin()->second.begin());
+        free_ += entry.size;
+        idle_.remove(hash);
+        entries_.erase(hash);
+        return std::nullopt;
     }
 
     // What the workers shall drop; said once.

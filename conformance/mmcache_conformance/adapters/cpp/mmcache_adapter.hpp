@@ -19,12 +19,16 @@
 //         std::map<std::string, std::set<std::string>> cached() const;  // hash -> request ids
 //         std::vector<std::string> freeable() const;                    // oldest first
 //         std::set<std::size_t> get_cached_input_ids(const mmcache::Request&) const;
+//         // A text that is the same for two managers only if they will behave alike, for `exhaust`:
+//         std::string snapshot_state() const;
 //     };
 //
 //     int main() { return mmcache::serve<Manager>({"my engine", "1.2.0", "https://..."}); }
 //
 // A call or an observable that the class does not have is a capability that it does not have; one
-// that it has and that cannot be called so is an error of the compiler. Any container will do. An exception fails the call. Standard output belongs to the protocol: log to
+// that it has and that cannot be called so is an error of the compiler. Any container will do. An
+// exception fails the call. If the class can be copied, snapshots of it are kept for `exhaust`: a
+// copy must share nothing with its original. Standard output belongs to the protocol: log to
 // standard error. Licence: Apache-2.0.
 #ifndef MMCACHE_ADAPTER_HPP
 #define MMCACHE_ADAPTER_HPP
@@ -363,6 +367,7 @@ MMCACHE_DETECT(num_freeable_slots, num_freeable_slots());
 MMCACHE_DETECT(cached, cached());
 MMCACHE_DETECT(freeable, freeable());
 MMCACHE_DETECT(get_cached_input_ids, get_cached_input_ids(std::declval<const Request&>()));
+MMCACHE_DETECT(snapshot_state, snapshot_state());
 #undef MMCACHE_DETECT
 
 // Whether a class has a member of this name, whatever it is: beside a second one of the name, the
@@ -390,6 +395,7 @@ MMCACHE_NAMED(num_freeable_slots);
 MMCACHE_NAMED(cached);
 MMCACHE_NAMED(freeable);
 MMCACHE_NAMED(get_cached_input_ids);
+MMCACHE_NAMED(snapshot_state);
 #undef MMCACHE_NAMED
 
 // A call that is there and cannot be made would be a capability lost in silence.
@@ -413,6 +419,7 @@ constexpr void check_members() {
         MMCACHE_FITS(cached, ());
         MMCACHE_FITS(freeable, ());
         MMCACHE_FITS(get_cached_input_ids, (const mmcache::Request&));
+        MMCACHE_FITS(snapshot_state, ());
 #undef MMCACHE_FITS
     }
 }
@@ -445,7 +452,11 @@ class Player {
 public:
     virtual ~Player() = default;
     virtual bool over() const = 0;
+    virtual bool failed() const = 0;
     virtual void next() = 0;  // makes the next call and writes its answer
+    // A manager like this one, and these calls to be made on it; nothing if it cannot be copied.
+    virtual std::unique_ptr<Player> copied(const json::Array& calls) const = 0;
+    virtual std::optional<std::string> state() const = 0;
     std::string answers;      // so far, each with a comma behind it
 };
 
@@ -454,22 +465,40 @@ class Case : public Player {
 public:
     explicit Case(const json::Value& c)
         : manager_(c.at("parameters").at("cache_size").as_integer()),
-          calls_(c.at("calls").as_array()) {
+          calls_(&c.at("calls").as_array()) {
         const json::Array& requests = c.at("parameters").at("requests").as_array();
-        requests_.reserve(requests.size());
+        auto made = std::make_shared<std::vector<Request>>();
+        made->reserve(requests.size());
         for (const json::Value& request : requests) {
-            requests_.push_back({request.at("request_id").as_text(), {}});
+            made->push_back({request.at("request_id").as_text(), {}});
             for (const json::Value& item : request.at("items").as_array())
-                requests_.back().items.push_back(
+                made->back().items.push_back(
                     {item.at("identifier").as_text(), item.at("num_embeds").as_integer()});
         }
+        requests_ = std::move(made);
     }
+    Case(const Case& original, const json::Array& calls)
+        : manager_(original.manager_), calls_(&calls), requests_(original.requests_) {}
 
     // All calls are made, or one has thrown.
-    bool over() const override { return failed_ || made_ == calls_.size(); }
+    bool over() const override { return failed_ || made_ == calls_->size(); }
+    bool failed() const override { return failed_; }
+
+    std::unique_ptr<Player> copied([[maybe_unused]] const json::Array& calls) const override {
+        if constexpr (std::is_copy_constructible_v<M>)
+            return std::make_unique<Case>(*this, calls);
+        else
+            return nullptr;
+    }
+    std::optional<std::string> state() const override {
+        if constexpr (has_snapshot_state<M>::value)
+            return manager_.snapshot_state();
+        else
+            return std::nullopt;
+    }
 
     void next() override {
-        const json::Value& call = calls_[made_++];
+        const json::Value& call = (*calls_)[made_++];
         std::string& out = answers;
         const std::size_t begin = out.size();
         try {
@@ -489,8 +518,8 @@ public:
 
 private:
     M manager_;
-    const json::Array& calls_;
-    std::vector<Request> requests_;
+    const json::Array* calls_;
+    std::shared_ptr<const std::vector<Request>> requests_;  // one for all copies
     std::size_t made_ = 0;
     bool failed_ = false;
 
@@ -505,7 +534,7 @@ private:
 
     const Request& request(const json::Value& call) const {
         const std::string& id = call.at("request").as_text();
-        for (const Request& r : requests_)
+        for (const Request& r : *requests_)
             if (r.request_id == id) return r;
         throw json::Error("no request " + id);
     }
@@ -576,7 +605,7 @@ private:
     }
     void held(std::string& out) {
         std::vector<std::pair<const Request*, std::vector<std::size_t>>> holders;
-        for (const Request& r : requests_) {
+        for (const Request& r : *requests_) {
             auto inputs = sorted<std::size_t>(manager_.get_cached_input_ids(r));
             if (!inputs.empty()) holders.emplace_back(&r, std::move(inputs));
         }
@@ -636,8 +665,20 @@ inline void introduce(std::string& out, const About& about) {
     out += "},\"capabilities\":";
 }
 
+// Managers as they were, by the numbers that the harness gave them.
+using Snapshots = std::map<std::int64_t, std::unique_ptr<Player>>;
+const json::Array no_calls;
+
+inline std::unique_ptr<Player> restored(const Snapshots& kept, const json::Value& number,
+                                        const json::Array& calls) {
+    const auto found = kept.find(number.as_integer());
+    if (found == kept.end())
+        throw json::Error("no snapshot " + std::to_string(number.as_integer()));
+    return found->second->copied(calls);
+}
+
 template <class EncoderCache, class EncoderDecoder>
-bool reply(std::string& out, const std::string& line, const About& about) {
+bool reply(std::string& out, const std::string& line, const About& about, Snapshots& kept) {
     const json::Value request = json::Parser(line).document();
     const std::string& command = request.at("cmd").as_text();
     if (command == "stop") return false;
@@ -654,14 +695,22 @@ bool reply(std::string& out, const std::string& line, const About& about) {
             out += ':';
             json::write_texts(out, manager.second);
         });
-        out += ",\"features\":[\"beside\"]}";
+        constexpr bool copies = std::is_copy_constructible_v<EncoderCache> &&
+                                std::is_copy_constructible_v<EncoderDecoder>;
+        out += copies ? ",\"features\":[\"beside\",\"snapshots\"]}" : ",\"features\":[\"beside\"]}";
         return true;
     }
     if (command != "run") throw json::Error("no command " + command);
     const std::string seq = "{\"seq\":" + std::to_string(request.at("seq").as_integer());
     try {
+        if (const json::Value* drop = request.find("drop"))
+            for (const json::Value& number : drop->as_array()) kept.erase(number.as_integer());
+        const json::Value* restore = request.find("restore");
+        const json::Value* snapshot = request.find("snapshot");
         std::vector<std::unique_ptr<Player>> players;
-        players.push_back(player<EncoderCache, EncoderDecoder>(request.at("case")));
+        players.push_back(restore == nullptr
+                              ? player<EncoderCache, EncoderDecoder>(request.at("case"))
+                              : restored(kept, *restore, request.at("case").at("calls").as_array()));
         const json::Value* beside = request.find("beside");
         if (beside != nullptr)
             for (const json::Value& c : beside->as_array())
@@ -669,6 +718,15 @@ bool reply(std::string& out, const std::string& line, const About& about) {
         play(players);
         out += seq + ",\"answers\":";
         write_answers(out, *players[0]);
+        if ((restore != nullptr || snapshot != nullptr) && !players[0]->failed()) {
+            if (const auto state = players[0]->state()) {
+                out += ",\"state\":";
+                json::write(out, *state);
+            }
+            if (snapshot != nullptr)
+                if (auto copy = players[0]->copied(no_calls))
+                    kept[snapshot->as_integer()] = std::move(copy);
+        }
         if (beside != nullptr) {
             out += ",\"beside\":";
             players.erase(players.begin());
@@ -683,19 +741,15 @@ bool reply(std::string& out, const std::string& line, const About& about) {
     return true;
 }
 
-}  // namespace detail
-
-// Answer requests until `stop` or the end of the input. The exit code of `main`.
-template <class EncoderCache, class EncoderDecoder = None>
-int serve(const About& about) {
-    detail::check_members<EncoderCache>();
-    detail::check_members<EncoderDecoder>();
+// One line in, one line out, until `reply` says that it is over.
+template <class Reply>
+int serve_lines(Reply reply) {
     std::ios::sync_with_stdio(false);
     std::string line, out;
     while (std::getline(std::cin, line)) {
         out.clear();
         try {
-            if (!detail::reply<EncoderCache, EncoderDecoder>(out, line, about)) break;
+            if (!reply(out, line)) break;
         } catch (const std::exception& error) {
             std::cerr << "not a request of the adapter protocol: " << error.what() << std::endl;
             return 1;
@@ -705,6 +759,19 @@ int serve(const About& about) {
         std::cout.flush();
     }
     return 0;
+}
+
+}  // namespace detail
+
+// Answer requests until `stop` or the end of the input. The exit code of `main`.
+template <class EncoderCache, class EncoderDecoder = None>
+int serve(const About& about) {
+    detail::check_members<EncoderCache>();
+    detail::check_members<EncoderDecoder>();
+    detail::Snapshots kept;
+    return detail::serve_lines([&](std::string& out, const std::string& line) {
+        return detail::reply<EncoderCache, EncoderDecoder>(out, line, about, kept);
+    });
 }
 
 }  // namespace mmcache

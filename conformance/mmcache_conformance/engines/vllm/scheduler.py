@@ -8,11 +8,13 @@ class supports, and how large its items are.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,8 @@ class SchedulerSettings:
     """Whether an item may be computed in several passes; else `disable_chunked_mm_input`."""
     manager_class: str | None = None
     """A manager to be put into the scheduler, as `module.Class`; vLLM 0.27.1 and later."""
+    scheduler_class: str | None = None
+    """The scheduler, as `module:Class`, if it is not vLLM's own."""
 
 
 # --- the scheduler -----------------------------------------------------------------------------
@@ -70,15 +74,21 @@ _TINY_MODEL = {
 
 
 def make_scheduler(settings: SchedulerSettings) -> Any:
-    """A `vllm.v1.core.sched.scheduler.Scheduler`. The first takes ten seconds, of imports."""
+    """A `vllm.v1.core.sched.scheduler.Scheduler`, or another class that is made as it is.
+
+    The first takes ten seconds, of imports.
+
+    Raises:
+        LookupError: The class is none, or has no ledger, or lacks what the settings ask of it.
+    """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     import torch
-    from vllm.v1.core.sched.scheduler import Scheduler
     from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
     from vllm.v1.structured_output import StructuredOutputManager
 
     config = _config(settings)
+    cls = _scheduler_class(settings.scheduler_class)
     spec = FullAttentionSpec(
         block_size=settings.block_size, num_kv_heads=1, head_size=1, dtype=torch.float32
     )
@@ -87,20 +97,37 @@ def make_scheduler(settings: SchedulerSettings) -> Any:
         kv_cache_tensors=[],
         kv_cache_groups=[KVCacheGroupSpec(["layer"], spec)],
     )
-    with _no_model(settings):
-        scheduler = Scheduler(
+    with _no_model(settings, cls):
+        scheduler = cls(
             vllm_config=config,
             kv_cache_config=kv_cache,
             structured_output_manager=StructuredOutputManager(config),
             block_size=settings.block_size,
             log_stats=False,
         )
+    if not hasattr(scheduler, "encoder_cache_manager"):
+        raise LookupError(f"{settings.scheduler_class} has no encoder_cache_manager")
     if settings.lookahead:
         # A drafter's configuration gives it; the drafter itself is not needed to schedule for it.
         if not hasattr(scheduler, "num_prefill_lookahead"):
             raise LookupError("the scheduler of this release has no num_prefill_lookahead")
         scheduler.num_prefill_lookahead = settings.lookahead
     return scheduler
+
+
+def _scheduler_class(name: str | None) -> Any:
+    """The class of this name. Raises `LookupError`, and whatever its module raises."""
+    from vllm.v1.core.sched.scheduler import Scheduler
+
+    if name is None:
+        return Scheduler
+    module, _, attribute = name.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type):
+        raise LookupError(f"{name} is not a class")
+    return found
 
 
 def _config(settings: SchedulerSettings) -> Any:
@@ -185,8 +212,9 @@ def _known(cls: Any, **values: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _no_model(settings: SchedulerSettings) -> Iterator[None]:
-    """What would look at a model's class gets told what it would find."""
+def _no_model(settings: SchedulerSettings, cls: type | None = None) -> Iterator[None]:
+    """What would look at a model's class gets told what it would find: in vLLM's own module, and in
+    every module that a part of the class comes from."""
     from vllm.model_executor.models import registry
     from vllm.v1.core.sched import scheduler
 
@@ -208,11 +236,17 @@ def _no_model(settings: SchedulerSettings) -> Iterator[None]:
     def inspect(self: Any, architectures: Any, model_config: Any) -> Any:
         return _model_info(registry._ModelInfo), _ARCHITECTURE
 
-    with (
-        mock.patch.object(registry._ModelRegistry, "inspect_model_cls", inspect),
-        mock.patch.object(scheduler, "MultiModalBudget", Budget, create=True),
-        mock.patch.object(scheduler, "compute_encoder_budget", compute_budget, create=True),
-    ):
+    theirs = {sys.modules[c.__module__] for c in (cls.__mro__ if cls else ())} - {scheduler}
+    with ExitStack() as stack:
+        for owner, name, instead, create in (
+            (registry._ModelRegistry, "inspect_model_cls", inspect, False),
+            (scheduler, "MultiModalBudget", Budget, True),
+            (scheduler, "compute_encoder_budget", compute_budget, True),
+            *((m, "MultiModalBudget", Budget, False) for m in theirs),
+            *((m, "compute_encoder_budget", compute_budget, False) for m in theirs),
+        ):
+            if create or hasattr(owner, name):
+                stack.enter_context(mock.patch.object(owner, name, instead, create=create))
         yield
 
 

@@ -2,7 +2,8 @@
 
 Words: `v1` (the default) or `v2` for the order and the habits of vLLM's first or second model
 runner; `withdraw`, `payload` and `skip` for the repairs of `repairs`; `mmcache` or
-`two-phase` to put a ledger of the reference into the scheduler, by vLLM's own configuration.
+`two-phase` to put a ledger of the reference into the scheduler, by vLLM's own configuration;
+`scheduler=module:Class` for another scheduler, as a fork or a plug-in has it.
 
 The scheduler is real, the worker is its dictionary. vLLM's Python files and torch must be
 importable; an installed vLLM, or the sources of a release on `PYTHONPATH`, will do.
@@ -11,7 +12,10 @@ importable; an installed vLLM, or the sources of a release on `PYTHONPATH`, will
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
@@ -32,6 +36,7 @@ _MANAGERS = {
     "mmcache": "mmcache.encoder_cache.EncoderCacheManager",
     "two-phase": "mmcache.two_phase.TwoPhaseEncoderCacheManager",
 }
+_SCHEDULER = "scheduler="
 WORDS = (*_RUNNERS, "withdraw", "payload", "skip", *_MANAGERS)
 """What may stand behind colons in the name of a target."""
 
@@ -43,11 +48,12 @@ class VllmScheduler:
         """Raises `TargetNameError`."""
         self.name = name
         scheme, *words = name.split(":")
+        self._class = _scheduler_class(name, words)
         unknown = [word for word in words if word not in WORDS]
         if scheme != VLLM_SCHEDULER or unknown:
             raise TargetNameError(
                 f"{name!r} does not name a scheduler: {VLLM_SCHEDULER}, and any of the words "
-                f"{', '.join(WORDS)}, each after a colon"
+                f"{', '.join(WORDS)}, {_SCHEDULER}module:Class, each after a colon"
             )
         self._words = frozenset(words)
 
@@ -59,11 +65,14 @@ class VllmScheduler:
             if find_spec(module) is None:
                 raise TargetError(f"{module} cannot be imported here; {hint}")
         logging.getLogger("vllm").setLevel(logging.ERROR)
+        if self._class is not None and os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())  # as `python -m` does
         try:
             self._engine(SchedulerSettings())
         except Exception as error:
             raise TargetError(f"no scheduler can be made: {describe_exception(error)}") from None
-        return engine_implementation("vLLM's scheduler", _version())
+        what = "vLLM's scheduler" if self._class is None else f"the scheduler {self._class}"
+        return engine_implementation(what, _version())
 
     def stop(self) -> None:
         """Nothing to let go of."""
@@ -101,6 +110,7 @@ class VllmScheduler:
                 return
 
     def _engine(self, settings: SchedulerSettings) -> VllmEngine:
+        settings = replace(settings, scheduler_class=self._class)
         engine = VllmEngine(settings, second_runner="v2" in self._words)
         if "withdraw" in self._words:
             withdraw_encodings(engine.scheduler)
@@ -109,6 +119,23 @@ class VllmScheduler:
         if "skip" in self._words:
             give_back_when_skipped(engine.scheduler)
         return engine
+
+
+def _scheduler_class(name: str, words: list[str]) -> str | None:
+    """The `module:Class` of the scheduler, which is taken from the words. None for vLLM's own.
+
+    Raises:
+        TargetNameError: It names no class, or there are two.
+    """
+    named = [k for k, word in enumerate(words) if word.startswith(_SCHEDULER)]
+    if not named:
+        return None
+    k = named[0]
+    module, cls = words[k].removeprefix(_SCHEDULER), (words[k + 1 :] or [""])[0]
+    if len(named) > 1 or not all(w.isidentifier() for w in [*module.split("."), *cls.split(".")]):
+        raise TargetNameError(f"{name!r}: give one scheduler, as {_SCHEDULER}module:Class")
+    del words[k : k + 2]
+    return f"{module}:{cls}"
 
 
 def _settings(case: EngineCase, manager_class: str | None = None) -> SchedulerSettings:

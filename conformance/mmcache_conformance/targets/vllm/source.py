@@ -11,6 +11,7 @@ from mmcache_vectors.manager import Manager
 
 from ...errors import TargetError, describe_exception
 from ..python import ManagerClasses
+from .archive import LARGEST, WHEEL_TROUBLE, read_member
 from .stand_ins import execute
 
 __all__ = ["MANAGER_FILE", "Source", "find_source", "load_classes", "split_classes"]
@@ -47,11 +48,11 @@ def split_classes(where: str) -> tuple[str, tuple[str, ...]]:
     return path, classes
 
 
-def find_source(where: str | None, *, cache: Path | None = None) -> Source:
+def find_source(where: str | None, *, cache: Path | None = None, refresh: bool = False) -> Source:
     """The manager file of the installed vLLM (`None`), of a path, or of a release.
 
     A path is the file, a directory that holds it, or a wheel; a release is tried only if no such
-    path exists. Raises `TargetError`.
+    path exists, and with `refresh` it is read anew. Raises `TargetError`.
     """
     if where is None:
         return _installed()
@@ -68,7 +69,7 @@ def find_source(where: str | None, *, cache: Path | None = None) -> Source:
     if not is_version(where):
         raise TargetError(f"no such file or directory, and not a release such as 0.33.0: {where}")
     version = where.removeprefix("v")
-    content = read_release(version, (MANAGER_FILE,), cache=cache)[MANAGER_FILE]
+    content = read_release(version, (MANAGER_FILE,), cache=cache, refresh=refresh)[MANAGER_FILE]
     return Source(f"vLLM {version}", MANAGER_FILE, version, content)
 
 
@@ -213,9 +214,13 @@ def _name_of(package: str, version: str | None) -> str:
 
 def _read(path: Path, version: str | None) -> Source:
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise TargetError(f"{path}: {error.strerror}") from None
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise TargetError(f"{path}: {reason}") from None
+    if len(content) > LARGEST:
+        raise TargetError(f"{path} is larger than {LARGEST >> 20} MB, so it is no source file")
     package = _package_of(str(path.absolute()))
     return Source(_name_of(package, version), str(path), version, content, package)
 
@@ -229,9 +234,11 @@ def _in_wheel(path: Path) -> Source:
             members = wheel.namelist()
             forks = (n for n in members if n.endswith(f"/{_IN_PACKAGE}"))
             name = MANAGER_FILE if MANAGER_FILE in members else _only(forks, str(path))
-            content = wheel.read(name)
-    except (OSError, zipfile.BadZipFile, RuntimeError) as error:
-        raise TargetError(f"{path}: {error}") from None
+            content = read_member(wheel, name)
+    except TargetError:
+        raise
+    except WHEEL_TROUBLE as error:
+        raise TargetError(f"{path} cannot be read: {describe_exception(error)}") from None
     package = _package_of(name)
     shown = _name_of(package, version) if version else _name_of(package, None).split()[0]
     return Source(shown, name, version, content, package)

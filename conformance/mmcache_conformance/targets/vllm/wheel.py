@@ -7,14 +7,17 @@ read is kept in the user's cache directory, and a release that is there needs no
 
 from __future__ import annotations
 
-import os
+import hashlib
 import re
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mmcache_vectors.document import write_atomically
 
 from ...errors import TargetError
+from .archive import WHEEL_TROUBLE, read_member
 from .index import IndexSettings, pip_settings
 
 if TYPE_CHECKING:
@@ -30,6 +33,14 @@ __all__ = [
 ]
 
 TIMEOUT_SECONDS = 30
+"""For each answer of the index."""
+
+DEADLINE_SECONDS = 120.0
+"""For all that a release needs, or the list of them."""
+
+T = TypeVar("T")
+
+_DIGEST = ".sha256"
 
 
 class IndexUnreachable(TargetError):
@@ -42,26 +53,79 @@ def is_version(text: str) -> bool:
 
 
 def read_release(
-    version: str, files: Sequence[str], *, cache: Path | None = None
+    version: str, files: Sequence[str], *, cache: Path | None = None, refresh: bool = False
 ) -> dict[str, bytes]:
     """The content of some files of a release, by their path in the wheel.
 
-    `cache` replaces the user's cache directory. Raises `TargetError`; it is an
-    `IndexUnreachable` if a network would help.
+    What is in the cache is compared with the digest that was stored with it; of a file that is
+    damaged, or with `refresh`, the release is read anew.
+
+    Args:
+        version: The release.
+        files: What to read of it.
+        cache: Instead of the user's cache directory.
+        refresh: Do not look into the cache.
+
+    Raises:
+        IndexUnreachable: A network would help.
+        TargetError: Nothing would.
     """
     version = version.removeprefix("v")
     kept = (_user_cache() if cache is None else cache) / "vllm" / version
-    for directory in sorted(kept.glob("*")):
+    damaged: list[Path] = []
+    for directory in [] if refresh else sorted(kept.glob("*")):
         if all((directory / name).is_file() for name in files):
-            return {name: (directory / name).read_bytes() for name in files}
-    settings = pip_settings()
-    if not settings.urls:
-        raise TargetError(f"pip is configured to use no package index over HTTP; {_OFFLINE}")
+            content = {name: _kept(directory / name) for name in files}
+            if None not in content.values():
+                return {name: data for name, data in content.items() if data is not None}
+            damaged += [directory / name for name, data in content.items() if data is None]
+    try:
+        settings = pip_settings()
+        if not settings.urls:
+            raise TargetError(f"pip is configured to use no package index over HTTP; {_OFFLINE}")
+        wheel, read = _in_time(version, lambda: _fetch(version, files, settings))
+    except TargetError as error:
+        if damaged:
+            raise type(error)(f"{damaged[0]} is damaged, and {error}") from None
+        raise
+    _keep(read, kept / _key(wheel))
+    return read
+
+
+def _fetch(
+    version: str, files: Sequence[str], settings: IndexSettings
+) -> tuple[DistributionPackage, dict[str, bytes]]:
     with _session(settings) as session:
         wheel = _find_wheel(version, settings.urls, session)
-        content = _read_wheel(wheel, files, session)
-    _keep(content, kept / _key(wheel))
-    return content
+        return wheel, _read_wheel(wheel, files, session)
+
+
+def _in_time(what: str, work: Callable[[], T]) -> T:
+    """What the work gives, if it does so before the deadline.
+
+    A limit for each read is none for all of them: an index that sends a byte a second would keep
+    us for ever. The thread that waits for it is left alone.
+    """
+    found: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="index", daemon=True)
+    thread.start()
+    thread.join(DEADLINE_SECONDS)
+    if failed:
+        raise failed[0]
+    if not found:
+        raise IndexUnreachable(
+            f"the package index did not give {what} within {DEADLINE_SECONDS:g} s; connect to a "
+            f"faster one, or {_OFFLINE}"
+        )
+    return found[0]
 
 
 def released_versions() -> tuple[str, ...]:
@@ -69,6 +133,10 @@ def released_versions() -> tuple[str, ...]:
     settings = pip_settings()
     if not settings.urls:
         raise TargetError("pip is configured to use no package index over HTTP; name the releases")
+    return _in_time("the list of releases", lambda: _versions(settings))
+
+
+def _versions(settings: IndexSettings) -> tuple[str, ...]:
     known: set[str] = set()
     with _session(settings) as session:
         for url in settings.urls:
@@ -108,11 +176,25 @@ def _keep(content: Mapping[str, bytes], directory: Path) -> None:
         for name, data in content.items():
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                file.write(data)
-            os.replace(file.name, path)
+            write_atomically(path, data)
+            digest = hashlib.sha256(data).hexdigest()
+            write_atomically(path.with_name(path.name + _DIGEST), f"{digest}\n".encode())
     except OSError:
         return
+
+
+def _kept(path: Path) -> bytes | None:
+    """What is in the cache; nothing if it is not what was put there.
+
+    Before there were digests, none was put there.
+    """
+    try:
+        data = path.read_bytes()
+        digest = path.with_name(path.name + _DIGEST)
+        said = digest.read_text(errors="replace").strip() if digest.exists() else None
+    except OSError:
+        return None
+    return data if said in {None, hashlib.sha256(data).hexdigest()} else None
 
 
 # --- the index and the wheel -------------------------------------------------------------------
@@ -181,8 +263,6 @@ def _nearest(version: str, known: Iterable[str]) -> str:
 def _read_wheel(
     wheel: DistributionPackage, files: Sequence[str], session: requests.Session
 ) -> dict[str, bytes]:
-    import zipfile
-
     import requests
     from remotezip import RemoteZip, RemoteZipError
 
@@ -190,7 +270,7 @@ def _read_wheel(
 
     def read(**options: Any) -> dict[str, bytes]:
         with RemoteZip(wheel.url, session=session, timeout=TIMEOUT_SECONDS, **options) as archive:
-            return {name: archive.read(name) for name in files}
+            return {name: read_member(archive, name) for name in files}
 
     try:
         try:
@@ -202,7 +282,7 @@ def _read_wheel(
         raise TargetError(f"vllm {version} has no {' and '.join(files)}") from None
     except (requests.ConnectionError, requests.Timeout) as error:
         raise _unreachable(version, error) from None
-    except (OSError, RemoteZipError, zipfile.BadZipFile, RuntimeError) as error:
+    except (RemoteZipError, *WHEEL_TROUBLE) as error:
         raise TargetError(
             f"the package index does not give out parts of the wheel of vllm {version} "
             f"({type(error).__name__}); {_OFFLINE}"

@@ -1,0 +1,47 @@
+"""The process of a foreign Python class: what `targets/isolated.py` starts.
+
+It loads what it is told to, says what is known of it, and then serves it as any adapter does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import NoReturn
+
+import msgspec
+
+from ..errors import TargetError, describe_exception
+from ..targets.isolated import Begin, Begun, Refused
+from ..targets.open import load_target
+from ..targets.python import PythonTarget
+from .python import serve
+
+__all__ = ["main"]
+
+
+def main() -> NoReturn:
+    """Serve until `stop` or the end of the input."""
+    # Whoever presses Ctrl-C means the harness: a KeyboardInterrupt here is the class's own.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What the class prints, also from C, is a log, and it finds nothing to read.
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    target, introduction = _begun(msgspec.json.decode(requests.readline(), type=Begin))
+    replies.write(msgspec.json.encode(introduction) + b"\n")
+    replies.flush()
+    if target is not None:
+        serve(target, requests, replies, interrupts_are_its_own=True)
+    # Threads that the class has left behind must not keep the process.
+    os._exit(0)
+
+
+def _begun(begin: Begin) -> tuple[PythonTarget | None, Begun | Refused]:
+    """The started target, or why there is none."""
+    try:
+        target = load_target(begin.load, begin.configuration)
+        return target, Begun(target.start())
+    except BaseException as error:
+        reason = str(error) if isinstance(error, TargetError) else describe_exception(error)
+        return None, Refused(reason or type(error).__name__)

