@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 import shutil
 import subprocess
@@ -44,7 +45,7 @@ def _build(fault: Fault | None) -> Path:
     for name, text in texts.items():
         (program.parent / name).write_text(text)
     prelude = _prelude(texts["mmcache_adapter.hpp"])
-    part = program.with_name("part")
+    part = program.with_name(f"part-{os.getpid()}")
     _compile("-include", str(prelude), "-o", str(part), str(program.parent / "example.cpp"))
     part.replace(program)
     return program
@@ -59,7 +60,7 @@ def _prelude(header: str) -> Path:
     if not compiled.exists():
         prelude.parent.mkdir(parents=True, exist_ok=True)
         prelude.write_text(text)
-        part = compiled.with_name("part")
+        part = compiled.with_name(f"part-{os.getpid()}")
         _compile("-x", "c++-header", "-o", str(part), str(prelude))
         part.replace(compiled)
     return prelude
