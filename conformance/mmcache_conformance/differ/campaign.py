@@ -11,9 +11,11 @@ from mmcache_spec.campaign import workers
 
 from ..exits import ExitCode
 from ..implementation import Implementation
-from ..oracle.known import Known, signature_of
+from ..oracle.known import Known
+from .kinds import kind_of
 from .report import DifferReport, Finding
-from .search import Campaign, Done, left_out, search, sequences_of_unit
+from .search import Campaign, Done, left_out, search
+from .units import plan_of
 
 __all__ = ["run_campaign"]
 
@@ -59,7 +61,7 @@ def run_campaign(
         found.append(finding)
         if len(found) >= findings:
             break
-        campaign = replace(campaign, known=_and(campaign.known, finding))
+        campaign = _knowing(campaign, finding)
     return DifferReport(
         exit_code=_exit_code(total, found),
         target=campaign.target,
@@ -86,7 +88,7 @@ def _units(count: int | None) -> Iterator[tuple[int, int | None]]:
     """The units with the most sequences of each; without a count, for ever."""
     unit = 0
     while count is None or count > 0:
-        most = sequences_of_unit(unit)
+        most = plan_of(unit).sequences
         if count is not None:
             most = min(most, count)
             count -= most
@@ -140,11 +142,13 @@ def _sum(a: Done, b: Done) -> Done:
     )
 
 
-def _and(known: Known, finding: Finding) -> Known:
-    """What was found is known from now on."""
-    signature = signature_of(finding.vector.steps[-1].call, finding.differences)
-    return Known(
-        known.decisions.union(finding.decisions),
-        known.clauses,
-        known.signatures | {signature},
+def _knowing(campaign: Campaign, finding: Finding) -> Campaign:
+    """What was found is known from now on: its decisions, and its kind."""
+    known = campaign.known
+    decisions = known.decisions.union(finding.decisions)
+    kind = kind_of([s.call for s in finding.vector.steps], finding.differences)
+    return replace(
+        campaign,
+        known=Known(decisions, known.clauses, known.signatures),
+        found=campaign.found | {kind},
     )

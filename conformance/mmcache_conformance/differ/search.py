@@ -27,29 +27,35 @@ from ..targets.open import open_manager
 from ..targets.protocol import ALLOCATE_AGAIN, CALLS, MANAGERS, OBSERVABLES, Case
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import Difference
+from ..verdicts.signature import Signature, signature_of
 from .decisions import decisions_about, explained_by
+from .kinds import Kind, kind_of
 from .lanes import Answered, Lane, lane_to
 from .probe import Differing, play_through
 from .report import Finding
 from .shrink import Candidate, Shrunk, shrink, without_parts
+from .units import largest_number, plan_of
 from .walks import CompiledShape, Edge, WalkedWorld
-from .worlds import LARGEST, Largest, draw_parameters, draw_shape
+from .worlds import draw_parameters, draw_shape
 
-__all__ = ["Campaign", "Done", "left_out", "search", "sequences_of_unit"]
+__all__ = ["Campaign", "Done", "left_out", "search"]
 
-BATCH = 64
-"""Sequences of one world, which go to the target together."""
+_MADE_SHORT = {True: 6, False: 12}
+"""Those that a unit makes short to see whether they are of a kind that was found: fewer of those
+that have the calls of a least sequence among theirs. The rest are taken to be."""
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """What is to be played. `calls` is the length of a sequence; None for 6 to 40."""
+    """What is to be played. `calls` is the length of a sequence; None for what the unit plans."""
 
     target: str
     seed: int = 0
     calls: int | None = None
     managers: tuple[Manager, ...] = MANAGERS
     known: Known = nothing_known
+    found: frozenset[Kind] = frozenset()
+    """The kinds of what was found before."""
     timeout: float | None = None
     in_process: bool = False
     shrinks: bool = True
@@ -68,17 +74,6 @@ class Done:
 
 
 _NOTHING = Done(0, 0, 0, 0)
-
-
-def sequences_of_unit(unit: int) -> int:
-    """The first are small, so that what is easily found is found soon and in small worlds."""
-    return 256 if unit < 8 else 512 if unit < 12 else 4096
-
-
-def _largest(unit: int) -> Largest:
-    return (
-        (Largest(3, 2, 4), Largest(4, 3, 6), Largest(6, 4, 9))[unit // 2] if unit < 6 else LARGEST
-    )
 
 
 def left_out(implementation: Implementation) -> tuple[str, ...]:
@@ -169,18 +164,21 @@ class _Unit:
         implementation: Implementation,
         lane: Lane,
     ) -> None:
-        self._campaign, self._number, self._manager, self._lane = campaign, unit, manager, lane
+        self._campaign, self._manager, self._lane = campaign, manager, lane
+        self._plan = plan_of(unit)
+        self._most = largest_number(implementation.language)
         offered = implementation.capabilities[manager]
         self._capabilities = frozenset(offered)
         self._shown = frozenset(name for name in OBSERVABLES if name in offered)
         self._random = Random(f"differ {campaign.seed} {unit}")
         self._sieve = Sieve(campaign.known)
+        self._made_short: dict[tuple[Signature, bool], int] = {}
         self._done = _NOTHING
 
     def run(
         self, most: int | None, until: float | None, on_progress: Callable[[int], None]
     ) -> Done:
-        wanted = sequences_of_unit(self._number)
+        wanted = self._plan.sequences
         batches = self._batches(wanted if most is None else min(most, wanted))
         on_its_way: list[_Sequence] = []
         ready: list[_Sequence] = []
@@ -193,13 +191,18 @@ class _Unit:
             ahead = ready if not rest else []  # after a breakdown, first see whether to go on
             if ahead:
                 self._lane.send(ahead)
-            new = self._judge(done, answers)
-            if new is not None:
-                if ahead:
+            judged, interrupted = 0, False
+            while (new := self._judge(done, answers, judged)) is not None:
+                if ahead and not interrupted:
                     self._lane.receive()
                 index, found = new
                 finding = self._finding(played + done[:index], done[index], found)
-                return replace(self._done, finding=finding)
+                if not self._is_of_found_kind(finding):
+                    return replace(self._done, finding=finding)
+                self._done = replace(self._done, known=self._done.known + 1)
+                judged, interrupted = index + 1, True
+            if ahead and interrupted:
+                self._lane.send(ahead)
             on_progress(len(done))
             played += done
             if rest:
@@ -214,26 +217,30 @@ class _Unit:
         """Sequences of several worlds of one shape; a batch of each."""
         random = self._random
         shape = CompiledShape(
-            draw_shape(random, self._manager, _largest(self._number)), self._capabilities
+            draw_shape(random, self._manager, self._plan.largest), self._capabilities
         )
         while wanted > 0:
-            world = WalkedWorld(shape, draw_parameters(random, shape.shape), self._shown)
-            batch = [self._sequence(world) for _ in range(min(BATCH, wanted))]
+            parameters = draw_parameters(random, shape.shape, self._most)
+            world = WalkedWorld(shape, parameters, self._shown)
+            batch = [self._sequence(world) for _ in range(min(self._plan.batch, wanted))]
             wanted -= len(batch)
             self._done = replace(self._done, worlds=self._done.worlds + 1)
             yield batch
 
     def _sequence(self, world: WalkedWorld) -> _Sequence:
-        length = self._campaign.calls or self._random.choice((6, 8, 10, 10, 12, 16, 24, 40))
+        length = self._campaign.calls or self._random.choice(self._plan.calls)
         return _Sequence(world, self._manager, tuple(world.walk(self._random, length)))
 
     def _judge(
-        self, batch: list[_Sequence], answers: list[Answered]
+        self, batch: list[_Sequence], answers: list[Answered], judged: int
     ) -> tuple[int, Shrunk[Differing]] | None:
-        """The index of the first sequence that differs in a way that is not known, and how."""
+        """The index of the first sequence, after those that were judged, that differs in a way that
+        is not known, and how."""
         calls = known = 0
         new: tuple[int, Shrunk[Differing]] | None = None
         for k, (sequence, answered) in enumerate(zip(batch, answers, strict=True)):
+            if k < judged:
+                continue
             calls += len(sequence.edges)
             differing = _first_difference(sequence, answered)
             if differing is None:
@@ -245,14 +252,32 @@ class _Unit:
         done = self._done
         self._done = replace(
             done,
-            sequences=done.sequences + (len(batch) if new is None else new[0] + 1),
+            sequences=done.sequences + (len(batch) if new is None else new[0] + 1) - judged,
             calls=done.calls + calls,
             known=done.known + known,
         )
         return new
 
     def _is_known(self, found: Shrunk[Differing]) -> bool:
-        return self._sieve.covers(self._seen(found))
+        return self._sieve.covers(self._seen(found)) or self._is_as_found(found)
+
+    def _is_as_found(self, found: Shrunk[Differing]) -> bool:
+        """Whether it is taken to be of a kind that was found, without making it short."""
+        calls = found.candidate.calls
+        if not calls:
+            return False
+        signature = signature_of(calls[-1], found.found.differences)
+        alike = [kind for kind in self._campaign.found if kind.signature == signature]
+        if not alike:
+            return False
+        likely = any(kind.may_be(calls) for kind in alike)
+        short = self._made_short.get((signature, likely), 0)
+        self._made_short[signature, likely] = short + 1
+        return short >= _MADE_SHORT[likely]
+
+    def _is_of_found_kind(self, finding: Finding) -> bool:
+        kind = kind_of([s.call for s in finding.vector.steps], finding.differences)
+        return kind in self._campaign.found
 
     def _seen(self, found: Shrunk[Differing]) -> Seen:
         made, differing = found.candidate, found.found
@@ -298,8 +323,8 @@ class _Unit:
 
         def after(those: tuple[_Sequence, ...]) -> Shrunk[Differing] | None:
             self._lane.fresh()
-            for k in range(0, len(those), BATCH):
-                self._lane.send(those[k : k + BATCH])
+            for k in range(0, len(those), self._plan.batch):
+                self._lane.send(those[k : k + self._plan.batch])
                 self._lane.receive()
             return probe(culprit)
 

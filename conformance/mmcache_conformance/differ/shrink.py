@@ -17,7 +17,10 @@ from mmcache_vectors.manager import Call, CanAllocate, Item, Parameters, Request
 __all__ = ["Candidate", "Shrunk", "shrink", "without_parts"]
 
 MOST_CANDIDATES = 3000
-"""More are not tried: what is the least by then is shown."""
+MOST_WORK = 120_000
+"""More are not tried: what is the least by then is shown. The work is that of the specified side,
+in calls, each of which looks at all pairs of hashes: of a long sequence, or one in a crowded world,
+fewer candidates are tried."""
 
 T = TypeVar("T")
 F = TypeVar("F")
@@ -45,7 +48,7 @@ Probe = Callable[[Candidate], "Shrunk[F] | None"]
 
 def shrink(start: Shrunk[F], probe: Probe[F], most: int = MOST_CANDIDATES) -> Shrunk[F]:
     """The least that `probe` still finds something of; what it finds need not stay the same."""
-    best, tried = start, 0
+    best, tried, work = start, 0, 0
     seen: set[Candidate] = {start.candidate}
     going = True
     while going:
@@ -54,10 +57,10 @@ def shrink(start: Shrunk[F], probe: Probe[F], most: int = MOST_CANDIDATES) -> Sh
             for candidate in simpler:
                 if candidate in seen:
                     continue
-                if tried >= most:
+                if tried >= most or work >= MOST_WORK:
                     return best
                 seen.add(candidate)
-                tried += 1
+                tried, work = tried + 1, work + _work(candidate)
                 found = probe(candidate)
                 if found is not None and _weight(found.candidate) < _weight(best.candidate):
                     best, going = found, True
@@ -65,6 +68,11 @@ def shrink(start: Shrunk[F], probe: Probe[F], most: int = MOST_CANDIDATES) -> Sh
             if going:
                 break
     return best
+
+
+def _work(candidate: Candidate) -> int:
+    items = (item for r in candidate.parameters.requests for item in r.items)
+    return len(candidate.calls) * (1 + len({item.identifier for item in items}) ** 2 // 16)
 
 
 def _weight(candidate: Candidate) -> tuple[int, ...]:
@@ -91,6 +99,7 @@ def _weight(candidate: Candidate) -> tuple[int, ...]:
 
 def _simpler_ways(candidate: Candidate) -> Iterator[Iterator[Candidate]]:
     parameters, calls = candidate.parameters, candidate.calls
+    yield _without_idle_requests(candidate)
     yield (Candidate(parameters, kept) for kept in without_parts(calls))
     yield _without_unused(candidate)
     yield _simpler_names(candidate)
@@ -107,13 +116,18 @@ def without_parts(whole: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
         size //= 2
 
 
-def _without_unused(candidate: Candidate) -> Iterator[Candidate]:
-    """Without requests and items that no call is about."""
+def _without_idle_requests(candidate: Candidate) -> Iterator[Candidate]:
+    """Without the requests that no call is about: all goes faster then."""
     requests = candidate.parameters.requests
     used = {getattr(call, "request", None) for call in candidate.calls}
     kept = tuple(r for r in requests if r.request_id in used)
     if len(kept) < len(requests):
         yield _with(candidate, requests=kept)
+
+
+def _without_unused(candidate: Candidate) -> Iterator[Candidate]:
+    """Without items that no call is about."""
+    requests = candidate.parameters.requests
     for request in requests:
         for k in range(len(request.items)):
             if (shorter := _without_item(candidate, request, k)) is not None:

@@ -13,7 +13,7 @@ from random import Random
 import msgspec
 
 from mmcache_spec.evaluate.compiled import CompiledCall, CompiledSystem, Packed, with_numbers
-from mmcache_spec.evaluate.interpreter import World
+from mmcache_spec.evaluate.interpreter import ActionCall, World
 from mmcache_spec.oracle import input_name, spec_calls
 from mmcache_vectors.manager import (
     Allocate,
@@ -25,12 +25,15 @@ from mmcache_vectors.manager import (
     GetFreedMmHashes,
     Observed,
     Parameters,
+    Request,
     Reset,
 )
 
 from ..oracle.systems import specified
 from ..targets.protocol import ALLOCATE_AGAIN, call_name
-from .worlds import CAPACITY, Shape, open_world
+from .phases import Ask, Place, draw_phases
+from .view import View, WalkedScene
+from .worlds import CAPACITY, LARGEST_NUMBER, NEWCOMER, Shape, open_world
 
 __all__ = ["CompiledShape", "Edge", "WalkedWorld"]
 
@@ -49,6 +52,19 @@ _HABITS: tuple[tuple[int, ...], ...] = (
 
 _MOST_TRIES = 40
 """Calls drawn in vain, because the guards refuse them, before a walk ends."""
+
+_WANDERS = 0.4
+"""How many walks are of habit alone; the others begin, or go all the way, from phase to phase."""
+
+_SCRIPTS, _SCRIPT = 5, 40
+"""So many beginnings by phases are made for a world, of so many calls; longer walks have phases of
+their own all the way."""
+
+_MOST_IN_VAIN = 12
+"""Phases without a call, before a walk goes on by habit."""
+
+_POSITIONS = {*range(13), 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257}
+"""The positions that walks are about: each costs a compilation, and widths end at these."""
 
 _GOES_ON = 0.55
 """How often a walk takes a call that an earlier one has made from the same state."""
@@ -94,10 +110,19 @@ class CompiledShape:
 
     def functions(self, call: Call) -> list[CompiledCall]:
         """What may perform the call, of which the guards of at most one allow it."""
+        if self.asks_for_admission(call):
+            call = _OF_NEWCOMER
         if call not in self._functions:
             choices = [c for c in spec_calls(self.system, call) if c.action in self.actions]
+            if call is _OF_NEWCOMER:
+                numbers = {**choices[0].arguments, "input": NEWCOMER}
+                choices = [ActionCall(choices[0].action, numbers)]
             self._functions[call] = [self.compiled.compile(choice) for choice in choices]
         return self._functions[call]
+
+    def asks_for_admission(self, call: Call) -> bool:
+        """Whether what answers is compiled for the newcomer, which is not cached."""
+        return isinstance(call, CanAllocate) and self.shape.manager == "encoder_cache"
 
 
 class WalkedWorld:
@@ -120,14 +145,17 @@ class WalkedWorld:
             for request, carried in zip(parameters.requests, shape.shape.requests, strict=True)
             for item, k in zip(request.items, carried, strict=True)
         }
+        names[NEWCOMER] = ""
+        self._numbers[f"z_{NEWCOMER}"] = 0
         self._twins = self._bits_of_twins(names)
         self._numbers[CAPACITY] = parameters.cache_size
-        self._view = _View(shape, names, parameters, shown)
+        self._view = View(shape.compiled, world, names, parameters, shown)
         closed = CompiledSystem(shape.system, _closed(world, self._numbers))
         start = closed.initial()
         self._root = _Node(start, self._view.observed(start))
         self._nodes = {start: self._root}
         self._functions: dict[Call, list[CompiledCall]] = {}
+        self._scripts: list[tuple[Edge, ...]] = []
         self._habits = [
             [
                 name
@@ -137,42 +165,108 @@ class WalkedWorld:
             ]
             for habit in _HABITS
         ]
-        self._places = [
-            (r, f"r{number + 1}", k)
-            for number, r in enumerate(parameters.requests)
-            for k in range(len(r.items))
+        every = [
+            (number, k, h)
+            for number, carried in enumerate(shape.shape.requests)
+            for k, h in enumerate(carried)
         ]
+        pairs = list(zip(parameters.requests, shape.shape.requests, strict=True))
+        self._items = {request.request_id: request.items for request, _ in pairs}
+        self._hashes = {request.request_id: carried for request, carried in pairs}
+        self._places = [Place(k, *at) for k, at in enumerate(every) if at[1] in _POSITIONS]
 
     def walk(self, random: Random, length: int) -> Iterator[Edge]:
         """So many calls, or fewer where nothing may be called any more."""
         kinds = self._habits[int(random.random() * len(self._habits))]
-        node = self._root
         if not kinds:
             kinds = sorted(self._shape.capabilities.intersection(_KINDS))
             if not kinds:
                 return
+        node = self._root
+        if random.random() >= _WANDERS:
+            if length > _SCRIPT:
+                yield from self._by_phases(random, length, kinds)
+                return
+            script = self._script(random, kinds)
+            begun = script[: min(length, random.randint(1, 2 * len(script)))] if script else ()
+            for edge in begun:
+                yield edge
+                node = edge.node
+            length -= len(begun)
         for _ in range(length):
-            edges = node.edges
-            if len(edges) > 2 and random.random() < _GOES_ON:
-                edge = edges[int(random.random() * len(edges))]
-            else:
-                new = self._new_edge(random, node, kinds)
-                if new is None:
+            following = self._by_habit(random, node, kinds)
+            if following is None:
+                return
+            yield following
+            node = following.node
+
+    def _script(self, random: Random, kinds: list[str]) -> tuple[Edge, ...]:
+        """Phases that several walks of the world begin with, each so far as it likes."""
+        if len(self._scripts) < _SCRIPTS:
+            self._scripts.append(tuple(self._by_phases(random, _SCRIPT, kinds)))
+            return self._scripts[-1]
+        return random.choice(self._scripts)
+
+    def _by_habit(self, random: Random, node: _Node, kinds: list[str]) -> Edge | None:
+        """A call that an earlier walk has made from there, or another."""
+        edges = node.edges
+        if len(edges) > 2 and random.random() < _GOES_ON:
+            return edges[int(random.random() * len(edges))]
+        return self._new_edge(random, node, kinds)
+
+    def _by_phases(self, random: Random, length: int, kinds: list[str]) -> Iterator[Edge]:
+        scene = WalkedScene(self._view, self._places, self.parameters, self._root.state)
+        node = self._root
+        phases, vain = draw_phases(random), 0
+        while length > 0:
+            before = length
+            asks = iter([Ask()]) if vain > _MOST_IN_VAIN else random.choice(phases)(scene, random)
+            for ask in asks:
+                edge = self._asked(random, node, ask, kinds)
+                if edge is None:
+                    continue
+                yield edge
+                node = edge.node
+                scene.state = node.state
+                length -= 1
+                if length == 0:
                     return
-                edge = new
-            yield edge
-            node = edge.node
+            vain = vain + 1 if length == before else 0
+            if vain > _MOST_IN_VAIN + 1:
+                return
+
+    def _asked(self, random: Random, node: _Node, ask: Ask, kinds: list[str]) -> Edge | None:
+        """The call that a phase wants, if the target has it and the guards allow it."""
+        if not ask.kind:
+            return self._by_habit(random, node, kinds)
+        if ask.kind not in self._shape.capabilities:
+            return None
+        return self._made(node, *self._wanted(ask))
+
+    def _wanted(self, ask: Ask) -> tuple[Call, Call]:
+        if ask.kind == "get_freed_mm_hashes":
+            return _REPORT, _REPORT
+        if ask.kind == "reset":
+            return _RESET, _RESET
+        if ask.kind == "free":
+            return Free(self.parameters.requests[ask.at].request_id), Free(f"r{ask.at + 1}")
+        request, name, k = self._named(self._places[ask.at])
+        if ask.kind == "can_allocate":
+            budget = max(0, min(ask.budget, LARGEST_NUMBER))
+            made = CanAllocate(request.request_id, k, budget, ask.pending)
+            return made, CanAllocate(name, k, 0, 0)
+        make = _MAKERS[ask.kind]
+        return make(request.request_id, k), make(name, k)
 
     def _new_edge(self, random: Random, node: _Node, kinds: list[str]) -> Edge | None:
         for _ in range(_MOST_TRIES):
             kind = kinds[int(random.random() * len(kinds))]
-            found = self._made(random, node, kind)
+            found = self._made(node, *self._draw(random, node, kind))
             if found is not None:
                 return found
         return None
 
-    def _made(self, random: Random, node: _Node, kind: str) -> Edge | None:
-        call, specified_call = self._draw(random, node, kind)
+    def _made(self, node: _Node, call: Call, specified_call: Call) -> Edge | None:
         if call not in node.made:
             node.made[call] = edge = self._made_now(node, call, specified_call)
             if edge is not None:
@@ -182,10 +276,16 @@ class WalkedWorld:
     def _made_now(self, node: _Node, call: Call, specified_call: Call) -> Edge | None:
         if self._twins and self._clashes(node.state, specified_call):
             return None
+        numbers = self._numbers
+        if isinstance(call, CanAllocate) and self._shape.asks_for_admission(call):
+            if self._view.is_cached(node.state, self._hashes[call.request][call.input_id]):
+                return None
+            size = self._items[call.request][call.input_id].num_embeds
+            numbers = {**numbers, f"z_{NEWCOMER}": size}
         functions = self._functions.get(specified_call)
         if functions is None:
             compiled = self._shape.functions(specified_call)
-            functions = [with_numbers(f, self._numbers) for f in compiled]
+            functions = [with_numbers(f, numbers) for f in compiled]
             self._functions[specified_call] = functions
         integers = (
             (call.encoder_compute_budget, call.num_embeds_to_schedule)
@@ -230,9 +330,11 @@ class WalkedWorld:
             return _REPORT, _REPORT
         if kind == "reset":
             return _RESET, _RESET
-        request, name, k = self._places[int(random.random() * len(self._places))]
         if kind == "free":
-            return Free(request.request_id), Free(name)
+            number = int(random.random() * len(self.parameters.requests))
+            return Free(self.parameters.requests[number].request_id), Free(f"r{number + 1}")
+        place = self._places[int(random.random() * len(self._places))]
+        request, name, k = self._named(place)
         if kind == "can_allocate":
             size = request.items[k].num_embeds
             budget, pending = self._amounts(random, node, size)
@@ -240,6 +342,10 @@ class WalkedWorld:
             return made, CanAllocate(name, k, 0, 0)
         make = _MAKERS[kind]
         return make(request.request_id, k), make(name, k)
+
+    def _named(self, place: Place) -> tuple[Request, str, int]:
+        """The request, what it is called in the shape, and the position."""
+        return self.parameters.requests[place.request], f"r{place.request + 1}", place.position
 
     def _amounts(self, random: Random, node: _Node, size: int) -> tuple[int, int]:
         """A budget and a pending size, often just at a boundary of this state."""
@@ -251,9 +357,11 @@ class WalkedWorld:
         free, freeable = self._view.slots(node.state)
         edge = (freeable if chance < 0.85 else free) - size
         pending = max(0, edge + random.choice((-1, 0, 0, 0, 1)))
-        return size + random.choice((0, 0, 1, 1 << 40)), pending
+        budget = size + random.choice((0, 0, 1, 1 << 40))
+        return min(budget, LARGEST_NUMBER), pending
 
 
+_OF_NEWCOMER = CanAllocate("r1", 0, 0, 0)
 _REPORT, _RESET = GetFreedMmHashes(), Reset()
 _MAKERS: dict[str, _Kind] = {
     "check_and_update_cache": CheckAndUpdateCache,
@@ -280,84 +388,3 @@ def _closed(world: World, numbers: dict[str, int]) -> World:
     embeds = {i: sizes[h] for i, h in world.functions["hash_of"].items()}
     functions = {**world.functions, "size": sizes, "embeds": embeds}
     return World(world.universe, {"capacity": numbers[CAPACITY]}, functions)
-
-
-class _View:
-    """What a packed state shows, under the names of the world. Parts that were seen are kept."""
-
-    def __init__(
-        self,
-        shape: CompiledShape,
-        named: dict[str, str],
-        parameters: Parameters,
-        shown: frozenset[str],
-    ) -> None:
-        variables = [v.name for v in shape.compiled.variables]
-        self._at = {name: k for k, name in enumerate(variables)}
-        self._hashes = [named[h] for h in shape.world.universe["Hash"]]
-        self._requests = [r.request_id for r in parameters.requests]
-        universe = shape.world.universe
-        owner, position = shape.world.functions["owner"], shape.world.functions["position"]
-        order = {r: k for k, r in enumerate(universe["Request"])}
-        self._inputs = [(self._requests[order[owner[i]]], position[i]) for i in universe["Input"]]
-        self._shown = shown
-        self._whole = "cached" in self._at
-        self._reports: dict[int, tuple[str, ...]] = {}
-        self._cached: dict[tuple[int, int], dict[str, tuple[str, ...]]] = {}
-        self._held: dict[int, dict[str, tuple[int, ...]]] = {}
-
-    def slots(self, state: Packed) -> tuple[int, int]:
-        """The free and the freeable slots, which for encoder-decoder models are the same."""
-        free: int = state[self._at["free_slots"]]
-        return free, state[self._at["freeable_slots"]] if self._whole else free
-
-    def report(self, bits: int) -> tuple[str, ...]:
-        if bits not in self._reports:
-            self._reports[bits] = tuple(sorted(set(self._members(bits))))
-        return self._reports[bits]
-
-    def observed(self, state: Packed) -> Observed:
-        at, shown = self._at, self._shown
-        free = state[at["free_slots"]] if "num_free_slots" in shown else None
-        if not self._whole:
-            return Observed(num_free_slots=free)
-        return Observed(
-            free,
-            state[at["freeable_slots"]] if "num_freeable_slots" in shown else None,
-            self._cached_in(state) if "cached" in shown else None,
-            self._freeable_in(state) if "freeable" in shown else None,
-            self._held_in(state) if "held" in shown else None,
-        )
-
-    def _members(self, bits: int) -> Iterator[str]:
-        return (name for k, name in enumerate(self._hashes) if bits >> k & 1)
-
-    def _cached_in(self, state: Packed) -> dict[str, tuple[str, ...]]:
-        key: tuple[int, int] = state[self._at["cached"]], state[self._at["references"]]
-        known = self._cached.get(key)
-        if known is None:
-            width = len(self._requests)
-            known = self._cached[key] = {
-                name: tuple(
-                    sorted(r for q, r in enumerate(self._requests) if key[1] >> k * width + q & 1)
-                )
-                for k, name in enumerate(self._hashes)
-                if key[0] >> k & 1
-            }
-        return known
-
-    def _freeable_in(self, state: Packed) -> tuple[str, ...]:
-        bits, since = state[self._at["freeable"]], state[self._at["since"]]
-        aged = [(since[k], name) for k, name in enumerate(self._hashes) if bits >> k & 1]
-        return tuple(name for _, name in sorted(aged))
-
-    def _held_in(self, state: Packed) -> dict[str, tuple[int, ...]]:
-        bits: int = state[self._at["held"]]
-        known = self._held.get(bits)
-        if known is None:
-            lists: dict[str, list[int]] = {}
-            for k, (request, position) in enumerate(self._inputs):
-                if bits >> k & 1:
-                    lists.setdefault(request, []).append(position)
-            known = self._held[bits] = {r: tuple(sorted(ks)) for r, ks in lists.items()}
-        return known

@@ -14,19 +14,53 @@ from mmcache_spec.evaluate.interpreter import World
 from mmcache_spec.oracle import world_of
 from mmcache_vectors.manager import Item, Manager, Parameters, Request
 
-__all__ = ["CAPACITY", "LARGEST", "Largest", "Shape", "draw_parameters", "draw_shape", "open_world"]
+from .names import draw_names
+
+__all__ = [
+    "CAPACITY",
+    "LARGEST",
+    "LARGEST_NUMBER",
+    "NEWCOMER",
+    "SAFE_NUMBER",
+    "Largest",
+    "Shape",
+    "draw_parameters",
+    "draw_shape",
+    "open_world",
+]
 
 CAPACITY = "z_capacity"
 """The name of the capacity in an open world; the size of the hash `h3` is `z_h3`."""
 
+NEWCOMER = "newcomer"
+"""A hash, and an input, of every open world that no call is about: it is never cached.
+
+Whether an item is admitted, and what goes for it, depends on its size alone if it is not cached. So
+what admits the newcomer, given another's size for its own, admits the other: the question that
+takes long to compile is compiled once, not for each hash.
+"""
+
+
+SAFE_NUMBER = (1 << 53) - 1
+"""The largest integer that every reader of JSON has exactly. No number, and no sum of sizes that
+can be cached together, is larger in the world of an engine that may keep its numbers in floats."""
+
+LARGEST_NUMBER = (1 << 63) - 1
+"""The same for an engine in a language that has integers of 64 bits."""
+
 
 @dataclass(frozen=True)
 class Largest:
-    """How large a world may be. `items` are those of all requests together."""
+    """How large a world may be. `items` are those of all requests together.
+
+    A world that is `full` has as many of each; of one that is `tall`, one request has most items.
+    """
 
     hashes: int = 8
     requests: int = 6
     items: int = 12
+    full: bool = False
+    tall: bool = False
 
 
 LARGEST = Largest()
@@ -43,41 +77,62 @@ class Shape:
 
 def draw_shape(random: Random, manager: Manager, largest: Largest = LARGEST) -> Shape:
     """Any shape up to the largest: small and large ones alike, hashes shared and repeated."""
-    requests = random.randint(1, largest.requests)
-    items = random.randint(requests, max(requests, largest.items))
-    hashes = random.randint(1, min(largest.hashes, items + 1))
+    full = largest.full
+    requests = largest.requests if full else random.randint(1, largest.requests)
+    items = largest.items if full else random.randint(requests, max(requests, largest.items))
+    hashes = largest.hashes if full else random.randint(1, min(largest.hashes, items + 1))
     carried: list[list[int]] = [[] for _ in range(requests)]
-    repeats = random.choice((0.0, 0.2, 0.6))
+    repeats = 0.0 if full else random.choice((0.0, 0.2, 0.6))
+    tall = largest.tall or random.random() < 0.15
     for k in range(items):
-        mine = carried[k if k < requests else random.randrange(requests)]
+        whose = k if k < requests else 0 if tall else random.randrange(requests)
+        mine = carried[whose]
         again = mine and random.random() < repeats
-        mine.append(random.choice(mine) if again else random.randrange(hashes))
+        mine.append(
+            random.choice(mine) if again else k % hashes if full else random.randrange(hashes)
+        )
+    if random.random() < 0.1:
+        carried.append([])  # of a request without items one can only say that it ends
     return Shape(manager, hashes, tuple(map(tuple, carried)))
 
 
 def open_world(shape: Shape) -> World:
     """The world of the specification in which sizes and capacity are still unknown."""
     names = [f"h{k}" for k in range(shape.hashes)]
-    closed = world_of(_parameters(shape, 1, names, [1] * shape.hashes, "r"))
-    sizes = {name: code(f"z_{name}") for name in closed.universe["Hash"]}
-    hash_of = closed.functions["hash_of"]
-    embeds = {i: sizes[h] for i, h in hash_of.items()}
-    return World(
-        closed.universe,
-        {"capacity": code(CAPACITY)},
-        {**closed.functions, "size": sizes, "embeds": embeds},
-    )
+    requests = [f"r{k + 1}" for k in range(len(shape.requests))]
+    closed = world_of(_parameters(shape, 1, names, [1] * shape.hashes, requests))
+    universe = {
+        sort: names if sort == "Request" else (*names, NEWCOMER)
+        for sort, names in closed.universe.items()
+    }
+    given = closed.functions
+    sizes = {name: code(f"z_{name}") for name in universe["Hash"]}
+    hash_of = {**given["hash_of"], NEWCOMER: NEWCOMER}
+    functions = {
+        **given,
+        "size": sizes,
+        "hash_of": hash_of,
+        "embeds": {i: sizes[h] for i, h in hash_of.items()},
+        "identifier": {**given["identifier"], NEWCOMER: NEWCOMER},
+        "owner": {**given["owner"], NEWCOMER: universe["Request"][0]},
+        "position": {**given["position"], NEWCOMER: 0},
+    }
+    return World(universe, {"capacity": code(CAPACITY)}, functions)
 
 
-def draw_parameters(random: Random, shape: Shape) -> Parameters:
-    """One world of the shape: its names, its sizes, its capacity."""
-    sizes = _sizes(random, shape.hashes)
-    names, prefix = _names(random, shape.hashes)
+def draw_parameters(random: Random, shape: Shape, most: int = SAFE_NUMBER) -> Parameters:
+    """One world of the shape: its names, its sizes, its capacity; `most` is the largest number."""
+    sizes = _sizes(random, shape.hashes, most)
+    names = draw_names(random, shape.hashes)
+    requests = _request_ids(random, len(shape.requests))
     if shape.hashes > 1 and random.random() < 0.15:
         # One identifier with two sizes: it may come back with the other when it is forgotten.
         names[1] = names[0]
         sizes[1] = sizes[0] + random.randint(1, 3)
     total, largest = sum(sizes), max(sizes)
+    if random.random() < 0.3:  # room for most of them
+        capacity = random.randint(max(largest, total // 2), max(largest, total))
+        return _parameters(shape, min(capacity, most - 2), names, sizes, requests)
     some = sum(random.sample(sizes, random.randint(1, len(sizes))))
     capacity = random.choice(
         (
@@ -92,61 +147,51 @@ def draw_parameters(random: Random, shape: Shape) -> Parameters:
             random.randint(total, 2 * total + 1),
         )
     )
-    return _parameters(shape, capacity, names, sizes, prefix)
+    # A question may be about one more than is free.
+    return _parameters(shape, min(capacity, most - 2), names, sizes, requests)
 
 
-def _sizes(random: Random, count: int) -> list[int]:
+def _request_ids(random: Random, count: int) -> list[str]:
+    if random.random() < 0.5:
+        return [f"r{k + 1}" for k in range(count)]
+    return draw_names(random, count)
+
+
+def _sizes(random: Random, count: int, most: int) -> list[int]:
+    if random.random() < 0.25:
+        return _sizes_at_a_boundary(random, count, most)
     unit = random.choice((1, 1, 1, 1, 3 << 14, (1 << 31) - 1, (1 << 33) + 1, (1 << 45) + 7))
     small = random.choice(((1, 1), (0, 3), (1, 4), (1, 9), (100, 400)))
     sizes = [unit * random.randint(*small) for _ in range(count)]
     if unit > 1 and random.random() < 0.5:
         sizes = [size + random.randint(0, 3) for size in sizes]
-    return sizes
+    return sizes if sum(sizes) < most - 4 else [size // unit for size in sizes]
 
 
-_STEM = "image-of-some-length/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef/"
-
-
-def _names(random: Random, hashes: int) -> tuple[list[str], str]:
-    """The names of the hashes, and the prefix of those of the requests.
-
-    Beside short ones: long ones that differ only at the end, only at the beginning, or only in the
-    middle; numbers; signs that JSON escapes; the names of requests.
-    """
-    order = random.sample(range(hashes), hashes)
-    letters = [chr(ord("A") + k) for k in order]
-    style = random.randrange(13)
-    if style == 1:
-        return [_STEM * 3 + letter for letter in letters], _STEM
-    if style == 2:
-        return [letter + _STEM for letter in letters], "r"
-    if style == 3:
-        return [f"{_STEM}{letter}{_STEM}" for letter in letters], _STEM * 2
-    if style == 4:
-        return [str(10**9 + k) for k in order], "1"
-    if style == 5:
-        return [f'"\\{letter}\té\u20ac\U0001f600' for letter in letters], 'é"'
-    if style == 6:
-        return [f"r{k + 1}" for k in order], "r"
-    if style == 7:
-        return ["a" * (k + 1) for k in order], "a"
-    if style == 8:  # the same letters in another order, for checksums that do not see it
-        return ["".join(random.sample("abcdefgh", 8)) + f"{k}{9 - k}" for k in order], "r"
-    if style == 9:  # pairs that differ in case only
-        return [letters[k - k % 2].lower() if k % 2 else letters[k] for k in range(hashes)], "R"
-    if style == 10:  # white space around and inside
-        return [" " * (k + 1) + "a" + " " * (9 - k) for k in order], " "
-    if style == 11:  # a sign that ends a text in C
-        return [f"a\0{letter}" for letter in letters], "r\0"
-    return letters, "r"
+def _sizes_at_a_boundary(random: Random, count: int, most: int) -> list[int]:
+    """Sizes, or sums of them, just below, at and just beyond what a counter of some width holds."""
+    width = random.choice((8, 15, 16, 24, 31, 32, 53, 63))
+    boundary = min(1 << width, most - 4 * count - 8)
+    way = random.randrange(3)
+    if way == 0:  # one is as large as all that the counter holds
+        sizes = [random.randint(0, 3) for _ in range(count)]
+        sizes[random.randrange(count)] = boundary + random.randint(-2, 2)
+    elif way == 1:  # some together are
+        shares = random.randint(1, count)
+        sizes = [boundary // shares + random.randint(-1, 1) for _ in range(count)]
+    else:
+        sizes = [boundary // 2 - random.randint(0, 2), boundary - boundary // 2]
+        sizes += [random.randint(0, 3) for _ in range(count)]
+        random.shuffle(sizes)
+    return [max(0, size) for size in sizes[:count]]
 
 
 def _parameters(
-    shape: Shape, capacity: int, names: list[str], sizes: list[int], prefix: str
+    shape: Shape, capacity: int, names: list[str], sizes: list[int], ids: list[str]
 ) -> Parameters:
     items = [Item(name, size) for name, size in zip(names, sizes, strict=True)]
     requests = tuple(
-        Request(f"{prefix}{k + 1}", tuple(items[h] for h in carried))
-        for k, carried in enumerate(shape.requests)
+        Request(request_id, tuple(items[h] for h in carried))
+        for request_id, carried in zip(ids, shape.requests, strict=True)
     )
     return Parameters(capacity, requests)

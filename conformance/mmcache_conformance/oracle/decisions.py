@@ -9,6 +9,7 @@ said to be unexplained, and never laid to the nearest one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
@@ -24,6 +25,7 @@ from ..suites.load import AnyVector
 from ..targets.protocol import OBSERVABLES, Answer, case_of
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import CallFailure, Decision, Difference, PassFailure, TargetReport, Verdict
+from ..verdicts.signature import Signature, signature_of
 from ..verdicts.stretch import stretched
 from .blame import blamed
 from .systems import specified
@@ -232,8 +234,7 @@ class _Played:
         """By vector: the decision, or the decisions together, that explain its failure."""
         agreeing = self._agreeing
         found: dict[str, str] = {}
-        names = [n for n in DECISIONS if any(n in a for a in agreeing.values())]
-        taken = [name for name in names if not self._contradicting(name)]
+        taken = self._taken()
         left = dict.fromkeys(self._failures)
         chosen: list[str] = []
         while True:
@@ -252,12 +253,56 @@ class _Played:
                 found[id] = together
         return found
 
+    def _taken(self) -> list[str]:
+        """The decisions that nothing speaks against: not what passes, nor what they leave open."""
+        taken = [
+            name
+            for name in DECISIONS
+            if any(name in a for a in self._agreeing.values()) and not self._passing(name)
+        ]
+        while True:
+            open_ = [id for id in self._failures if not self._is_explained(id, taken)]
+            kept = [
+                name
+                for name in taken
+                if self._explains_most(name, open_) and not self._failing_among(name, open_)
+            ]
+            if kept == taken:
+                return taken
+            taken = kept
+
+    def _explains_most(self, name: str, open_: Sequence[str]) -> bool:
+        """Whether of each signature that it explains, fewer failures are left unexplained."""
+        mine = Counter(self._signature(id) for id, names in self._agreeing.items() if name in names)
+        others = Counter(map(self._signature, open_))
+        return all(others[signature] < count for signature, count in mine.items())
+
+    def _signature(self, id: str) -> Signature:
+        failure = self._failures[id]
+        return signature_of(self._vectors[id].steps[failure.step].call, failure.differences)
+
+    def _is_explained(self, id: str, taken: Sequence[str]) -> bool:
+        alone = any(name in self._agreeing[id] for name in taken)
+        return alone or self._together(id, taken) is not None
+
+    def _failing_among(self, name: str, ids: Iterable[str]) -> tuple[str, ...]:
+        """Those of the vectors that a manager with this decision fails, in whatever way."""
+        return tuple(
+            id
+            for id in ids
+            if name in _decisions_of(self._vectors[id])
+            and self._would_fail(name, self._vectors[id])
+        )
+
     def likenesses(self, left: Sequence[str]) -> Iterator[Decision]:
-        """The decisions that explain some of what is left, though others speak against them."""
+        """The decisions that explain some of what is left, though others speak against them.
+
+        One that explains less than half of what it fails itself is not told: so much is chance.
+        """
         for name in DECISIONS:
             alike = tuple(id for id in left if name in self._agreeing[id])
             against = self._contradicting(name) if alike else ()
-            if against:
+            if against and len(against) < len(alike):
                 first = min(alike, key=lambda id: self._failures[id].step)
                 told = decided(name, alike, _place(first, self._failures[first]))
                 yield msgspec.structs.replace(told, contradicted_by=against)
@@ -295,14 +340,13 @@ class _Played:
         return _agrees(names, longer.case.parameters, calls, answers, longer.back)
 
     def _contradicting(self, name: str) -> tuple[str, ...]:
+        """The vectors that the decision fails, and the target passes or fails in another way."""
+        unlike = [id for id in self._failures if not self._agreeing[id]]
+        return (*self._passing(name), *self._failing_among(name, unlike))
+
+    def _passing(self, name: str) -> tuple[str, ...]:
         """The vectors that the target passes and that the decision fails, as far as it shows."""
-        return tuple(
-            id
-            for id in self._ran
-            if id not in self._failures
-            and name in _decisions_of(self._vectors[id])
-            and self._would_fail(name, self._vectors[id])
-        )
+        return self._failing_among(name, (id for id in self._ran if id not in self._failures))
 
     def _would_fail(self, name: str, vector: Vector) -> bool:
         """Whether a manager that shows as much as the target, and takes the decision, fails."""

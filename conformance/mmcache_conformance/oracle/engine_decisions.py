@@ -3,7 +3,9 @@
 Schedulers are free in what they schedule when, so passes cannot be compared call by call, as the
 answers of a manager can. What is compared is the first pass that breaks a clause: it breaks the
 same ones, of the same hashes and requests, and leaves the ledger and the worker with the same, as
-in the reference engine with that decision.
+in the reference engine with that decision; and so in every vector that the decision fails, but for
+those that another of the engine's decisions explains. An engine that does nothing at all looks like
+many of them in some vector.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class EngineDecisions:
         """Those that explain most first; those that other vectors speak against last."""
         names = [n for n in VARIANTS if n in REFERENCE_VARIANTS and VARIANTS[n].expected]
         alike = {n: [id for id in self._failures if self._same(n, id)] for n in names}
-        against = {n: self._against(n) for n in names if alike[n]}
+        alike = self._without_chance(alike)
+        against = self._all_against({n: ids for n, ids in alike.items() if ids})
         left = dict.fromkeys(self._failures)
         found: list[Decision] = []
         while True:
@@ -62,7 +65,8 @@ class EngineDecisions:
             left = {id: None for id in left if id not in cover[best]}
         for name, contradicting in against.items():
             ids = [id for id in alike[name] if id in left]
-            if contradicting and ids:
+            # What explains little more than what speaks against it is chance.
+            if ids and 0 < 2 * len(contradicting) < len(alike[name]):
                 found.append(self._told(name, ids, (), contradicting))
         return found
 
@@ -73,13 +77,48 @@ class EngineDecisions:
         failure = self._failures[id]
         return _symptoms(failure.breaches, failure.records) == _of_reference(name, vector)
 
-    def _against(self, name: str) -> tuple[str, ...]:
-        """The vectors that the decision fails, and this engine passes."""
+    def _without_chance(self, alike: Mapping[str, list[str]]) -> dict[str, list[str]]:
+        """Without the decisions that explain fewer failures of a clause than are left unexplained:
+        an engine that breaks it everywhere breaks it there as well."""
+        kept = {name: ids for name, ids in alike.items() if ids}
+        while True:
+            explained = {id for ids in kept.values() for id in ids}
+            open_ = [self._broken(id) for id in self._failures if id not in explained]
+            chance = []
+            for name, ids in kept.items():
+                mine = frozenset[str]().union(*map(self._broken, ids))
+                if sum(bool(broken & mine) for broken in open_) >= len(ids):
+                    chance.append(name)
+            if not chance:
+                return {name: kept.get(name, []) for name in alike}
+            kept = {name: ids for name, ids in kept.items() if name not in chance}
+
+    def _broken(self, id: str) -> frozenset[str]:
+        """The clauses that the first wrong pass breaks."""
+        breaches = self._failures[id].breaches
+        first = min(b.pass_number for b in breaches)
+        return frozenset(b.clause for b in breaches if b.pass_number == first)
+
+    def _all_against(self, alike: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+        """For each decision the vectors that it fails, and that this engine passes, or fails in a
+        way that no decision without such vectors explains."""
+        passed = [id for id in self._ran if id not in self._failures]
+        against = {name: self._failing_among(name, passed) for name in alike}
+        while True:
+            taken = [name for name in alike if not against[name]]
+            explained = {id for name in taken for id in alike[name]}
+            open_ = [id for id in self._failures if id not in explained]
+            found = {name: self._failing_among(name, open_) for name in taken}
+            if not any(found.values()):
+                return against
+            against |= {name: ids for name, ids in found.items() if ids}
+
+    def _failing_among(self, name: str, ids: Sequence[str]) -> tuple[str, ...]:
+        """Those of the vectors that the reference engine with this decision fails."""
         return tuple(
             id
-            for id in self._ran
-            if id not in self._failures
-            and name in self._vectors[id].kills
+            for id in ids
+            if name in self._vectors[id].kills
             and _of_reference(name, self._vectors[id]) is not None
         )
 

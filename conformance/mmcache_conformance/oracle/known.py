@@ -9,39 +9,20 @@ from mmcache_vectors.manager import Call, Manager, Parameters, Vector
 
 from ..implementation import Implementation
 from ..suites.load import AnyVector
-from ..targets.protocol import Answer, ManagerTarget, call_name, case_of, missing_capability
+from ..targets.protocol import Answer, ManagerTarget, case_of, missing_capability
 from ..verdicts.expected import ExpectedFailures
 from ..verdicts.judge import first_difference
 from ..verdicts.model import Difference
+from ..verdicts.signature import Signature, signature_of
 from .blame import blamed
 from .decisions import agreeing
 from .systems import specified
 
-__all__ = ["Known", "Seen", "Sieve", "Signature", "known_of", "nothing_known", "signature_of"]
+__all__ = ["Known", "Seen", "Sieve", "known_of", "nothing_known"]
 
 _EXAMINED = 300
 """Differences of one signature that are compared with what is known; of those after that, all are
 taken to be known, since those were."""
-
-Signature = tuple[str, ...]
-"""What kind of difference it is: the call, and what differs in which direction."""
-
-
-def signature_of(call: Call, differences: Sequence[Difference]) -> Signature:
-    """Two differences of one signature are perhaps two looks at one defect."""
-    return (call_name(call), *(_direction(d) for d in differences))
-
-
-def _direction(difference: Difference) -> str:
-    expected, got = difference.expected, difference.got
-    if difference.what == "error":
-        return "error"
-    if difference.what == "returns" and isinstance(expected, tuple) and isinstance(got, tuple):
-        more, fewer = set(got) - set(expected), set(expected) - set(got)
-        return "reports " + (("other" if fewer else "more") if more else "fewer")
-    if isinstance(expected, bool):
-        return f"{difference.what} {got}"
-    return difference.what
 
 
 @dataclass(frozen=True)

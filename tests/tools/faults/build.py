@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ def build_all(faults: tuple[Fault | None, ...], jobs: int = 2) -> dict[str, Path
     Raises:
         RuntimeError: One does not compile.
     """
+    _prelude(sources_with(None)["mmcache_adapter.hpp"])  # once, before several want it
     with ThreadPoolExecutor(jobs) as pool:
         built = pool.map(_build, faults)
         return dict(zip(("" if f is None else f.name for f in faults), built, strict=True))
@@ -43,7 +45,7 @@ def _build(fault: Fault | None) -> Path:
     for name, text in texts.items():
         (program.parent / name).write_text(text)
     prelude = _prelude(texts["mmcache_adapter.hpp"])
-    part = program.with_name("part")
+    part = program.with_name(f"part-{os.getpid()}")
     _compile("-include", str(prelude), "-o", str(part), str(program.parent / "example.cpp"))
     part.replace(program)
     return program
@@ -58,7 +60,7 @@ def _prelude(header: str) -> Path:
     if not compiled.exists():
         prelude.parent.mkdir(parents=True, exist_ok=True)
         prelude.write_text(text)
-        part = compiled.with_name("part")
+        part = compiled.with_name(f"part-{os.getpid()}")
         _compile("-x", "c++-header", "-o", str(part), str(prelude))
         part.replace(compiled)
     return prelude

@@ -1,6 +1,6 @@
 """Which faults does `run` notice, and which `differ`?
 
-    python -m tests.tools.faults.kill [--sequences N] [--markdown] [NAME]...
+    python -m tests.tools.faults.kill [--held-out] [--sequences N] [--markdown] [NAME]...
 
 Builds the C++ example once for each fault, with the programs kept in build/faults, and shows for
 each the first vector that fails, in which larger world if only there, and the number of the first
@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmcache_conformance.differ.search import Campaign, search, sequences_of_unit
+from mmcache_conformance.differ.search import Campaign, search
+from mmcache_conformance.differ.units import plan_of
 from mmcache_conformance.open import open_target
 from mmcache_conformance.suites.load import load_suite
 from mmcache_conformance.verdicts.model import CallFailure
@@ -61,7 +62,7 @@ def first_sequence(target: str, sequences: int) -> int | None:
     campaign = Campaign(target, shrinks=False, timeout=3)
     played = unit = 0
     while played < sequences:
-        most = min(sequences_of_unit(unit), sequences - played)
+        most = min(plan_of(unit).sequences, sequences - played)
         done = search(campaign, unit, most)
         if done.finding is not None:
             return played + done.finding.sequence
@@ -95,8 +96,10 @@ def main() -> int:
     options.add_argument("names", nargs="*", metavar="NAME")
     options.add_argument("--sequences", type=int, default=SEQUENCES)
     options.add_argument("--markdown", action="store_true")
+    options.add_argument("--held-out", action="store_true", help="those of held_out.toml")
     asked = options.parse_args()
-    chosen = tuple(f for f in faults() if not asked.names or f.name in asked.names)
+    known = faults(asked.held_out)
+    chosen = tuple(f for f in known if not asked.names or f.name in asked.names)
     built = build_all((None, *chosen))
     assert killed_by(built[""], 2000) == Killed(None, None, None), "the example itself is wrong"
     rows = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from mmcache_conformance.cli import cli
+from mmcache_conformance.engines.protocol import EngineCase, PassRecord
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
 from mmcache_conformance.implementation import Implementation
 from mmcache_conformance.oracle.decisions import explained
@@ -25,7 +26,13 @@ from mmcache_spec.model.decisions import DECISIONS, system_of
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_spec.oracle import Replay
 from mmcache_vectors.clauses import CLAUSES
-from mmcache_vectors.manager import Observed
+from mmcache_vectors.manager import (
+    Call,
+    CanAllocate,
+    CheckAndUpdateCache,
+    GetFreedMmHashes,
+    Observed,
+)
 
 VECTORS = load_suite()
 LEDGERS = [name for name, d in DECISIONS.items() if d.system == "ledger"]
@@ -138,6 +145,77 @@ def test_what_no_decision_explains_is_laid_to_none() -> None:
         assert list(report.unexplained) == failing
 
 
+class Answering:
+    """A target that answers by a rule of its own, whatever it was asked before, or distorts what is
+    right."""
+
+    def __init__(self, name: str, answer: Callable[[Call, Any], Any]) -> None:
+        self.name, self._answer = name, answer
+
+    def start(self) -> Implementation:
+        return Implementation(self.name, None, "none", {"encoder_cache": (*CALLS, ALLOCATE_AGAIN)})
+
+    def run(self, case: Case) -> tuple[Answer, ...]:
+        replay = Replay(specified(case.manager), case.parameters)
+        right = [replay.answer(call) for call in case.calls]
+        assert None not in right
+        return tuple(
+            Answer(self._answer(call, expect.returns if expect is not None else None))
+            for call, expect in zip(case.calls, right, strict=True)
+        )
+
+    def stop(self) -> None:
+        pass
+
+
+def _constant(truth: bool, report: tuple[str, ...]) -> Callable[[Call, Any], Any]:
+    def answer(call: Call, right: Any) -> Any:
+        if isinstance(call, GetFreedMmHashes):
+            return report
+        return truth if isinstance(call, CheckAndUpdateCache | CanAllocate) else None
+
+    return answer
+
+
+def _only(kind: type[Call], told: Callable[[Any], Any]) -> Callable[[Call, Any], Any]:
+    return lambda call, right: told(right) if isinstance(call, kind) else right
+
+
+ADVERSARIES: dict[str, Callable[[Call, Any], Any]] = {
+    "nothing, never": _constant(False, ()),
+    "yes, and nothing to drop": _constant(True, ()),
+    "yes, and a name that nobody has": _constant(True, ("A",)),
+    "no, and a name": _constant(False, ("A", "B")),
+    "every hit a miss": _only(CheckAndUpdateCache, lambda right: False),
+    "every miss a hit": _only(CheckAndUpdateCache, lambda right: True),
+    "hits and misses are swapped": _only(CheckAndUpdateCache, lambda right: not right),
+    "everything is admitted": _only(CanAllocate, lambda right: True),
+    "nothing is admitted": _only(CanAllocate, lambda right: False),
+    "admissions are swapped": _only(CanAllocate, lambda right: not right),
+    "a report of one name": _only(GetFreedMmHashes, lambda right: ("A",)),
+    "a report where none is due": _only(GetFreedMmHashes, lambda right: () if right else ("A",)),
+    "nothing is a value": lambda call, right: None,
+    "a number": lambda call, right: 1 if right is True else right,
+}
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_who_answers_by_no_ledger_has_taken_no_decision(name: str) -> None:
+    report = explained(run_target(Answering(name, ADVERSARIES[name]), VECTORS), VECTORS)
+    failing = [v.id for v in report.verdicts if v.failure is not None]
+    assert failing
+    assert [d.name for d in report.decisions if not d.contradicted_by] == []
+    assert list(report.unexplained) == failing
+
+
+def test_who_is_right_but_for_an_empty_report_has_taken_that_decision() -> None:
+    """The least distance from those above: here the claim holds in all that fails."""
+    nothing = Answering("no report", _only(GetFreedMmHashes, lambda right: ()))
+    report = explained(run_target(nothing, VECTORS), VECTORS)
+    (decision,) = report.decisions
+    assert (decision.name, report.unexplained) == ("report_nothing", ())
+
+
 def test_one_that_does_so_only_in_part_has_not_taken_it() -> None:
     """It keeps the reference where the other positions were never held."""
     from mmcache_conformance.open import open_target
@@ -147,7 +225,9 @@ def test_one_that_does_so_only_in_part_has_not_taken_it() -> None:
     (likeness,) = report.decisions
     assert likeness.name == "first_occurrence_release"
     passed = {v.id for v in report.verdicts if v.outcome == "pass"}
-    assert set(likeness.contradicted_by) <= passed
+    otherwise = set(report.unexplained) - set(likeness.vectors)
+    assert set(likeness.contradicted_by) & passed
+    assert set(likeness.contradicted_by) <= passed | otherwise
     assert likeness.contradicted_by
     assert set(likeness.vectors) <= set(report.unexplained)
 
@@ -243,6 +323,49 @@ def test_an_engine_that_does_otherwise_has_taken_none() -> None:
     assert [v for v in report.verdicts if v.failure is not None]
     assert [d for d in report.decisions if not d.contradicted_by] == []
     assert report.unexplained
+
+
+def _distorted(change: Callable[[PassRecord], PassRecord]) -> ReferencePass:
+    class Distorted(ReferencePass):
+        def passes(self, case: EngineCase) -> Iterator[PassRecord]:
+            for record in super().passes(case):
+                yield change(record)
+
+    return Distorted("specified")
+
+
+def _empty_worker(record: PassRecord) -> PassRecord:
+    return replace(record, worker=(), held_before=(), missed=record.gathered, peak=0)
+
+
+DISTORTIONS: dict[str, Callable[[PassRecord], PassRecord]] = {
+    "a worker that holds nothing": lambda r: replace(r, worker=()),
+    "a worker that never held anything": _empty_worker,
+    "a ledger that caches nothing": lambda r: replace(r, cached=(), references={}),
+    "everything is reported": lambda r: replace(r, report=r.cached),
+    "a ledger that caches one more": lambda r: replace(r, cached=(*r.cached, "zz")),
+    "a worker without any payload": lambda r: replace(r, without_payload=r.worker),
+    "everyone references everything": lambda r: replace(
+        r, references=dict.fromkeys(r.cached, (*r.running, *r.waiting, "zz"))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DISTORTIONS)
+def test_who_does_what_no_engine_does_has_taken_no_decision(name: str) -> None:
+    target = _distorted(DISTORTIONS[name])
+    report = explained(run_target(target, ENGINE_VECTORS), ENGINE_VECTORS)
+    assert [v for v in report.verdicts if v.failure is not None]
+    assert [d.name for d in report.decisions if not d.contradicted_by] == []
+    assert report.unexplained
+
+
+def test_who_keeps_what_it_is_told_to_drop_has_taken_that_decision() -> None:
+    """The least distance from those above: here the claim holds in all that fails."""
+    target = _distorted(lambda r: replace(r, worker=tuple(sorted({*r.worker, *r.report}))))
+    report = explained(run_target(target, ENGINE_VECTORS), ENGINE_VECTORS)
+    (decision,) = report.decisions
+    assert (decision.name, report.unexplained) == ("retain_everything", ())
 
 
 class TakingIfLarge(Taking):

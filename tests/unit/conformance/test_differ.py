@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from random import Random
 from typing import ClassVar
+from unicodedata import normalize
+from zlib import adler32, crc32
 
 import jsonschema
 import msgspec
@@ -15,24 +19,48 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmcache import EncoderCacheManager
+from mmcache.request import Request
 from mmcache_conformance.cli import cli
 from mmcache_conformance.differ.decisions import explained_by
+from mmcache_conformance.differ.names import STYLES, Style, draw_names
 from mmcache_conformance.differ.report import DifferReport
 from mmcache_conformance.differ.search import Campaign, Done, search
 from mmcache_conformance.differ.shrink import Candidate, Shrunk, shrink, without_parts
-from mmcache_conformance.differ.walks import CompiledShape, WalkedWorld
-from mmcache_conformance.differ.worlds import Largest, draw_parameters, draw_shape
+from mmcache_conformance.differ.units import largest_number, plan_of
+from mmcache_conformance.differ.walks import CompiledShape, Edge, WalkedWorld
+from mmcache_conformance.differ.worlds import (
+    LARGEST_NUMBER,
+    SAFE_NUMBER,
+    Largest,
+    draw_parameters,
+    draw_shape,
+)
 from mmcache_conformance.exits import ExitCode
 from mmcache_conformance.oracle.systems import specified
 from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN, CALLS, OBSERVABLES, Answer
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_spec.oracle import Replay
 from mmcache_vectors.document import schema_of
-from mmcache_vectors.manager import Expect, GetFreedMmHashes, Manager, Parameters, Reset, load
+from mmcache_vectors.manager import (
+    Allocate,
+    Call,
+    CanAllocate,
+    CheckAndUpdateCache,
+    Expect,
+    Free,
+    FreeEncoderInput,
+    GetFreedMmHashes,
+    Manager,
+    Observed,
+    Parameters,
+    Reset,
+    load,
+)
 from tests.known_bad.managers import ENCODER_DECODERS, LEDGERS, UnfilteredReport
 from tests.support.drivers import MISBEHAVES
 
 HERE = "tests.known_bad.managers"
+MASK = 0xFFFFFFFF
 
 
 def differ(*words: str) -> Result:
@@ -100,7 +128,8 @@ def test_worlds_are_large_and_of_every_kind() -> None:
     random = Random(1)
     shapes = [draw_shape(random, "encoder_cache") for _ in range(200)]
     assert max(s.hashes for s in shapes) == 8
-    assert max(len(s.requests) for s in shapes) == 6
+    assert max(sum(map(bool, s.requests)) for s in shapes) == 6
+    assert any(() in s.requests for s in shapes), "some requests carry nothing"
     assert max(sum(map(len, s.requests)) for s in shapes) == 12
     worlds = [draw_parameters(random, s) for s in shapes for _ in range(3)]
     items = [i for w in worlds for r in w.requests for i in r.items]
@@ -108,6 +137,151 @@ def test_worlds_are_large_and_of_every_kind() -> None:
     assert any(len(i.identifier) > 128 for i in items)
     assert any(w.cache_size > 1 << 32 for w in worlds)
     assert any(i.num_embeds == 0 for i in items)
+
+
+def test_the_numbers_of_a_world_stay_where_its_engine_has_them_exactly() -> None:
+    random = Random(2)
+    for most in (SAFE_NUMBER, LARGEST_NUMBER):
+        worlds = [
+            draw_parameters(random, draw_shape(random, "encoder_cache"), most) for _ in range(400)
+        ]
+        for world in worlds:
+            sizes = {i.identifier: i.num_embeds for r in world.requests for i in r.items}
+            # A question may be about one more than all that can be free.
+            assert world.cache_size + 1 < most
+            assert max(sizes.values()) <= most
+        # Half of the largest is passed: so the counter one bit narrower is tried.
+        assert any(world.cache_size > most // 2 - 64 for world in worlds)
+    assert largest_number("javascript") == SAFE_NUMBER
+    assert largest_number("C++") == LARGEST_NUMBER
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.__qualname__)
+@pytest.mark.parametrize("number", [1, 8, 40])
+def test_the_names_of_one_draw_are_distinct(style: Style, number: int) -> None:
+    names = draw_names(Random(3), number, style)
+    assert len(set(names)) == len(names) == number
+    assert all(names)
+    assert all(json.loads(msgspec.json.encode(name)) == name for name in names)
+
+
+def test_there_are_names_that_a_careless_key_takes_for_one_another() -> None:
+    """Each key is one that engines use; two names of one draw have the same."""
+    keys: dict[str, Callable[[str], object]] = {
+        "32 bits of CRC": lambda name: crc32(name.encode()),
+        "polynomial of 31": lambda name: reduce(
+            lambda n, c: n * 31 + c & 0xFFFFFFFF, name.encode(), 0
+        ),
+        "polynomial of 33": lambda name: reduce(
+            lambda n, c: n * 33 + c & 0xFFFFFFFF, name.encode(), 5381
+        ),
+        "sum": lambda name: sum(name.encode()),
+        "Adler": lambda name: adler32(name.encode()),
+        "C text": lambda name: name.split("\0")[0],
+        "ASCII": lambda name: name.encode("ascii", "replace"),
+        "normalised": lambda name: normalize("NFC", name),
+        "compatible": lambda name: normalize("NFKC", name),
+        "case": str.casefold,
+        "trimmed": str.strip,
+        "number": lambda name: float(name) if name.replace(".", "").isdecimal() else name,
+        "path": lambda name: name.split("/")[-1],
+        "first 64": lambda name: name[:64],
+        "first 512": lambda name: name[:512],
+        "last 32": lambda name: name[-32:],
+        "first character": lambda name: name[0],
+        "length": len,
+    }
+    random = Random(4)
+    draws = [draw_names(random, 12, style) for style in STYLES for _ in range(12)]
+    for says, key in keys.items():
+        assert any(len(set(map(key, names))) < len(names) for names in draws), says
+
+
+def test_ids_of_requests_can_be_the_beginning_of_others() -> None:
+    random = Random(5)
+    shape = draw_shape(random, "encoder_cache", Largest(4, 4, 8, full=True))
+    ids = [[r.request_id for r in draw_parameters(random, shape).requests] for _ in range(100)]
+    assert any(a != b and b.startswith(a) for some in ids for a in some for b in some)
+
+
+def test_walks_lead_into_situations() -> None:
+    """Over the walks of the first units; a walk of single calls comes to few of these."""
+    seen: set[str] = set()
+    random = Random(7)
+    capabilities = frozenset({*CALLS, ALLOCATE_AGAIN})
+    for unit in (4, 6, 6, 6, 7, 8, 12, 10):
+        plan = plan_of(unit)
+        shape = CompiledShape(draw_shape(random, "encoder_cache", plan.largest), capabilities)
+        for _ in range(6):
+            parameters = draw_parameters(random, shape.shape)
+            world = WalkedWorld(shape, parameters, frozenset(OBSERVABLES))
+            for _ in range(4):
+                seen |= _situations(list(world.walk(random, random.choice(plan.calls))))
+    wanted = {
+        "exactly full",
+        "all is idle",
+        "four idle",
+        "three evictions in one call",
+        "a report of three",
+        "a hit again ten times",
+        "the same question, other answer",
+        "three users",
+        "four positions of one request",
+        "reset with something held, and a release after it",
+        "a request ends twice",
+        "an id comes back",
+        "more than 256 calls",
+    }
+    assert wanted <= seen, wanted - seen
+
+
+def _situations(edges: list[Edge]) -> set[str]:
+    """What a walk has come to, by what it must answer and show."""
+    seen: set[str] = {"more than 256 calls"} if len(edges) > 256 else set()
+    answers: dict[Call, set[object]] = {}
+    before = Observed(cached={}, freeable=(), held={})
+    ended: dict[str, int] = {}
+    hits, late = 0, False
+    for edge in edges:
+        call, now = edge.call, edge.observed
+        assert now.cached is not None
+        assert now.freeable is not None
+        assert now.held is not None
+        assert before.cached is not None
+        assert before.held is not None
+        if now.num_free_slots == 0 and now.cached:
+            seen.add("exactly full")
+        if len(now.freeable) >= 2 and len(now.freeable) == len(now.cached):
+            seen.add("all is idle")
+        if len(now.freeable) >= 4:
+            seen.add("four idle")
+        if isinstance(call, CanAllocate):
+            if len(before.cached) - len(now.cached) >= 3:
+                seen.add("three evictions in one call")
+            given = answers.setdefault(call, set())
+            given.add(edge.returns)
+            if len(given) == 2:
+                seen.add("the same question, other answer")
+        if isinstance(edge.returns, tuple) and len(edge.returns) >= 3:
+            seen.add("a report of three")
+        hits = hits + 1 if isinstance(call, CheckAndUpdateCache) and edge.returns else 0
+        if hits >= 10:
+            seen.add("a hit again ten times")
+        if any(len(users) >= 3 for users in now.cached.values()):
+            seen.add("three users")
+        if any(len(places) >= 4 for places in now.held.values()):
+            seen.add("four positions of one request")
+        if late and isinstance(call, FreeEncoderInput):
+            seen.add("reset with something held, and a release after it")
+        late = isinstance(call, Reset) and bool(before.held)
+        if isinstance(call, Free):
+            if ended.get(call.request) == len(before.held.get(call.request, ())) == 0:
+                seen.add("a request ends twice")
+            ended[call.request] = 0
+        elif isinstance(call, Allocate) and call.request in ended:
+            seen.add("an id comes back")
+        before = now
+    return seen
 
 
 # --- what is right, and what is wrong -----------------------------------------------------------
@@ -260,6 +434,59 @@ def test_it_goes_on_to_other_kinds_of_difference() -> None:
     )
     assert report.findings[0].decisions == ("report_nothing",)
     assert len(report.findings) == 1, "all of it is one decision"
+
+
+class OneDefect(EncoderCacheManager):
+    """Nothing is admitted beside what is promised already."""
+
+    def can_allocate(
+        self,
+        request: Request,
+        input_id: int,
+        encoder_compute_budget: int,
+        num_embeds_to_schedule: int,
+    ) -> bool:
+        if num_embeds_to_schedule:
+            return False
+        return super().can_allocate(request, input_id, encoder_compute_budget, 0)
+
+
+class TwoDefects(OneDefect):
+    """Nor is anything after a reset: the same answer is wrong in the same way."""
+
+    was_reset = False
+
+    def __init__(self, cache_size: int) -> None:
+        super().__init__(cache_size)
+        self.was_reset = False
+
+    def reset(self) -> None:
+        super().reset()
+        self.was_reset = True
+
+    def can_allocate(
+        self,
+        request: Request,
+        input_id: int,
+        encoder_compute_budget: int,
+        num_embeds_to_schedule: int,
+    ) -> bool:
+        return not self.was_reset and super().can_allocate(
+            request, input_id, encoder_compute_budget, num_embeds_to_schedule
+        )
+
+
+@pytest.mark.parametrize(("manager", "findings"), [(OneDefect, 1), (TwoDefects, 2)])
+def test_two_defects_of_one_signature_are_two_findings(manager: type, findings: int) -> None:
+    target = f"{__name__}:{manager.__name__}"
+    report = _report("differ", target, "--count", "900", "--findings", "3")
+    assert len(report.findings) == findings
+    assert report.known
+    for finding in report.findings:
+        (difference,) = finding.differences
+        assert (difference.what, difference.got) == ("returns", False)
+    resets = [any(isinstance(s.call, Reset) for s in f.vector.steps) for f in report.findings]
+    assert sum(resets) == findings - 1
 
 
 def test_several_processes_find_the_same() -> None:

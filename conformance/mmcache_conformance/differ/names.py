@@ -1,0 +1,228 @@
+"""Names of hashes and requests that a careless engine takes for one another.
+
+A *style* is one way in which names can be alike: long and different only at one end, different
+beyond ASCII only, the same number written in several ways, of one checksum, each the beginning of
+the next. All names of one draw are distinct, and none is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import chain, count, islice, product
+from random import Random
+from zlib import adler32, crc32
+
+__all__ = ["STYLES", "Style", "draw_names"]
+
+Style = Callable[[Random, int], Iterator[str]]
+"""Names of one style, at least as many as are asked for; some may occur twice."""
+
+_LENGTHS = (15, 16, 31, 32, 63, 64, 100, 127, 128, 250, 255, 256, 257, 511, 512, 1000, 1024)
+"""Where fields end."""
+
+
+def draw_names(random: Random, number: int, style: Style | None = None) -> list[str]:
+    """So many names, of one style, in any order."""
+    chosen = random.choice(STYLES) if style is None else style
+    found = tuple(dict.fromkeys(islice(chosen(random, number), 4 * number + 60)))
+    # Those that are alike stand together.
+    first = random.randrange(max(1, len(found) - number + 1))
+    names = list(islice(chain(found[first:], (f"x{k}" for k in count())), number))
+    random.shuffle(names)
+    return names
+
+
+def _letters(random: Random, number: int) -> Iterator[str]:
+    yield from (chr(ord("A") + k) for k in range(min(number, 26)))
+    yield from (f"h{k}" for k in range(26, number))
+
+
+def _stem(random: Random) -> str:
+    """A text of a length at which a field may end, or just before."""
+    length = max(1, random.choice(_LENGTHS) - random.randrange(3))
+    return ("image-of-some-length/0123456789abcdef" * 30)[:length]
+
+
+def _differ_at_the_end(random: Random, number: int) -> Iterator[str]:
+    stem = _stem(random)
+    return (stem + name for name in _letters(random, number))
+
+
+def _differ_at_the_beginning(random: Random, number: int) -> Iterator[str]:
+    stem = _stem(random)
+    return (name + stem for name in _letters(random, number))
+
+
+def _differ_in_the_middle(random: Random, number: int) -> Iterator[str]:
+    before, behind = _stem(random), _stem(random)
+    return (before + name + behind for name in _letters(random, number))
+
+
+def _differ_at_one_place(random: Random, number: int) -> Iterator[str]:
+    """Texts of one length, each with another sign at a place of its own."""
+    stem = _stem(random) + "." * number
+    for _ in count():
+        at = random.randrange(len(stem))
+        yield stem[:at] + "#" + stem[at + 1 :]
+
+
+def _beginnings(random: Random, number: int) -> Iterator[str]:
+    """Each is the beginning of the next."""
+    sign = random.choice(("a", "1", "ab"))
+    return (sign * (k + 1) for k in range(number))
+
+
+def _numbered(random: Random, number: int) -> Iterator[str]:
+    """As engines number their requests: the first is the beginning of the tenth."""
+    prefix, first = random.choice(("r", "", "req-")), random.choice((0, 1, 1, 9, 250))
+    return (f"{prefix}{k}" for k in range(first, first + number))
+
+
+def _large_numbers(random: Random, number: int) -> Iterator[str]:
+    """Numbers with many figures; beyond 2^53 a float has no place for the last."""
+    base = random.choice((10**9, 1 << 32, 1 << 53, 10**20))
+    return (str(base + k) for k in range(number))
+
+
+def _one_number_in_many_ways(random: Random, number: int) -> Iterator[str]:
+    for k in count(1):
+        yield from (f"{k}", f"0{k}", f"{k}.0", f"{k}e0", f"+{k}", f"{k}.", f" {k}", f"{k} ")
+        yield from (f"00{k}", f"0x{k}", f"{k}0e-1", f"-{k}", f"{k}.00", f"{k}L", f"{k}_0", f"{k}0")
+
+
+def _anagrams(random: Random, number: int) -> Iterator[str]:
+    """The same letters in another order, for checksums that do not see it."""
+    letters = "abcdefghijkl"
+    return ("".join(random.sample(letters, len(letters))) for _ in count())
+
+
+def _case(random: Random, number: int) -> Iterator[str]:
+    words = product(*((letter, letter.upper()) for letter in "imagehash"))
+    return map("".join, words)
+
+
+def _spaces(random: Random, number: int) -> Iterator[str]:
+    signs = random.choice((" ", "\t", " \n", "\u00a0"))
+    return (signs * k + "a" + signs * j for k in count() for j in range(k + 1))
+
+
+def _escapes(random: Random, number: int) -> Iterator[str]:
+    """Signs that JSON escapes, or writes as two."""
+    return (f'"\\{x}\t\u00e9\u20ac\U0001f600/\u007f' for x in _letters(random, number))
+
+
+def _ends_of_texts(random: Random, number: int) -> Iterator[str]:
+    """Behind a sign at which a text ends for C, for a shell, for a line, for a list."""
+    sign = random.choice(("\0", "\0", "\n", "/", "\\", "#", ":", ",", ";", "|", "%", "@", "?"))
+    return (f"a{sign}{x}" for x in _letters(random, number))
+
+
+def _separators(random: Random, number: int) -> Iterator[str]:
+    """Texts that are the same when what stands between their parts is left out or changed."""
+    return ("a" + x + "1" + y + "b" for x in "/:-_., |\0#" for y in ("", "/", ":", "-", "_", "."))
+
+
+def _beyond_ascii(random: Random, number: int) -> Iterator[str]:
+    """The same in ASCII: they differ in letters of another alphabet."""
+    first = random.choice((0xC0, 0x3B1, 0x4E00, 0xAC00, 0xFF21, 0x1F600, 0x20000))
+    return (f"image-{chr(first + k)}" for k in range(number))
+
+
+def _composed(random: Random, number: int) -> Iterator[str]:
+    """A letter with its sign, the two apart, the letter alone: one text to who normalises."""
+    yield from ("\u00e9", "e\u0301", "e", "\u00f6", "o\u0308", "o", "\ufb01", "fi", "f\u200bi")
+    yield from ("\u212b", "\u00c5", "A\u030a", "A", "\u017f", "s", "\u2126", "\u03a9", "\u0130")
+    yield from ("i\u0307", "i", "\u0131", "\u1ebd", "e\u0303", "e\u00ad", "e\ufe0f", "\uff21")
+
+
+def _words(random: Random, number: int) -> Iterator[str]:
+    """What a language has another use for."""
+    yield from ("null", "true", "false", "NaN", "None", "nil", "undefined", "Infinity", "-0", "0")
+    yield from ("__proto__", "constructor", "toString", "hasOwnProperty", "length", "__class__")
+    yield from ("*", "?", ".", "..", "/", "''", '""', "[]", "{}", "$HOME", "%s", "{0}", "<a>", "&")
+
+
+# --- names of one checksum ---------------------------------------------------------------------
+
+
+def _of_blocks(*blocks: str) -> Style:
+    """Blocks of one length that a checksum does not tell apart, and so neither what they make."""
+
+    def style(random: Random, number: int) -> Iterator[str]:
+        length = max(1, (number - 1).bit_length()) + random.randrange(3)
+        return map("".join, product(blocks, repeat=length))
+
+    return style
+
+
+def _fnv(text: bytes) -> int:
+    value = 2166136261
+    for byte in text:
+        value = (value ^ byte) * 16777619 & 0xFFFFFFFF
+    return value
+
+
+def _sdbm(text: bytes) -> int:
+    value = 0
+    for byte in text:
+        value = (value * 65599 + byte) & 0xFFFFFFFF
+    return value
+
+
+_CHECKSUMS: tuple[Callable[[bytes], int], ...] = (crc32, _fnv, _sdbm)
+_SEARCHED = 150_000
+"""Of so many texts, two or three pairs have one checksum of 32 bits."""
+
+
+@cache
+def _alike(which: int) -> tuple[str, ...]:
+    """Texts that share a checksum of 32 bits in pairs, and so every one that is cut from it."""
+    checksum = _CHECKSUMS[which]
+    seen: dict[int, str] = {}
+    found: list[str] = []
+    for k in range(_SEARCHED):
+        name = f"{k * 2654435761 % (1 << 32):08x}"
+        other = seen.setdefault(checksum(name.encode()), name)
+        if other != name:
+            found += [other, name]
+    return tuple(found)
+
+
+def _of_one_checksum(random: Random, number: int) -> Iterator[str]:
+    yield from _alike(random.randrange(len(_CHECKSUMS)))
+    yield from _letters(random, number)
+
+
+def _of_one_sum(random: Random, number: int) -> Iterator[str]:
+    """Texts with one Adler sum: what one letter gives another takes."""
+    blocks = ("bbbb", "caac")
+    assert adler32(b"xbbbb") == adler32(b"xcaac")
+    return _of_blocks(*blocks)(random, number)
+
+
+STYLES: tuple[Style, ...] = (
+    _letters,
+    _letters,
+    _differ_at_the_end,
+    _differ_at_the_beginning,
+    _differ_in_the_middle,
+    _differ_at_one_place,
+    _beginnings,
+    _numbered,
+    _large_numbers,
+    _one_number_in_many_ways,
+    _anagrams,
+    _case,
+    _spaces,
+    _escapes,
+    _ends_of_texts,
+    _separators,
+    _beyond_ascii,
+    _composed,
+    _words,
+    _of_blocks("Aa", "BB"),  # by 31, as Java has it
+    _of_blocks("Ez", "FY"),  # by 33
+    _of_one_checksum,
+    _of_one_sum,
+)
