@@ -65,7 +65,10 @@ GROUPS: dict[str, Group] = {
     "bounded": Group(
         _SPEC,
         ("checks/bounded.py",),
-        _tests("spec/test_disagreement", "spec/test_warm_up"),
+        (
+            *_tests("spec/test_disagreement", "spec/test_warm_up"),
+            "tests/properties/test_breadth_first.py",
+        ),
         timeout=300,
     ),
     "interpreter": Group(
