@@ -94,6 +94,7 @@ class CommandEngine:
             yield record
             if record.missed or record.error is not None:
                 return
+        _all_served(case, passes)
 
     def stop(self) -> None:
         """Raises `AdapterError` if the program had said more than it was asked."""
@@ -199,6 +200,21 @@ def _record(number: int, one: EnginePass, case: EngineCase) -> PassRecord:
         references={h: tuple(sorted(r)) for h, r in one.references.items()},
         error=one.error,
     )
+
+
+def _all_served(case: EngineCase, passes: tuple[EnginePass, ...]) -> None:
+    """Who is gone was computed to the end of the prompt, or aborted. Raises `AdapterError`."""
+    left = {*passes[-1].running, *passes[-1].waiting} if passes else set()
+    left |= {e.request for e in case.events if isinstance(e, Abort)}
+    for r in case.requests:
+        if r.request_id in left or r.arrival >= len(passes):
+            continue
+        ends = (
+            p.starts.get(r.request_id, 0) + p.num_scheduled_tokens.get(r.request_id, 0)
+            for p in passes
+        )
+        if max(ends, default=0) < r.num_prompt_tokens:
+            raise AdapterError(f"{r.request_id} is gone, and its prompt was never computed")
 
 
 def _check(one: EnginePass, requests: Collection[str], hashes: Collection[str]) -> None:
