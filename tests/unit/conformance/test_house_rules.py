@@ -24,7 +24,7 @@ from mmcache_conformance.logs.verdict import CheckReport
 from mmcache_conformance.matrix.run import Matrix
 from mmcache_conformance.suites import load
 from mmcache_conformance.suites.listing import Listing
-from mmcache_conformance.targets import command, wire
+from mmcache_conformance.targets import command, isolated, wire
 from mmcache_conformance.verdicts.expected import ExpectedFailures
 from mmcache_conformance.verdicts.model import RunReport
 from mmcache_conformance.verdicts.smoke import SmokeReport
@@ -42,6 +42,7 @@ DOCUMENTS = (
     *(wire.Message, wire.Started, wire.Ran, wire.Passed, wire.Errored),
     *(importlib.import_module("mmcache_conformance.engines.generate")._Sketches, AbstractPath),
     *(Shape, load._Header, load._Manifest, Listing, SmokeReport, DifferReport, command._RawRan),
+    *(isolated.Begin, isolated.Begun, isolated.Refused),
 )
 """All that is read from or written to a file, a pipe or a terminal as JSON or TOML."""
 
