@@ -54,7 +54,7 @@ class TestExitCodes:
         ("arguments", "reason"),
         [
             (["run", "nonsense"], "does not name a target"),
-            (["run", "nonsense"], "or an engine: reference-pass[:VARIANT] or vllm-scheduler"),
+            (["run", "nonsense"], "or an engine: reference-pass[:VARIANT], vllm-scheduler"),
             (["run", RIGHT, "-k", "L1 and"], "Invalid value for -k: expected a word"),
             (["run", RIGHT, "-k", "L99"], "no vector matches 'L99'"),
             (["run", "--absent"], "No such option"),

@@ -43,6 +43,7 @@ DOCUMENTS = (
     *(isolated.Begin, isolated.Begun, isolated.Refused),
     *(importlib.import_module("mmcache_conformance.engines.generate")._Sketches, AbstractPath),
     *(Shape, load._Header, load._Manifest, Listing, SmokeReport, DifferReport, command._RawRan),
+    *(isolated.Begin, isolated.Begun, isolated.Refused),
 )
 """All that is read from or written to a file, a pipe or a terminal as JSON or TOML."""
 

@@ -292,7 +292,7 @@ def test_the_command_writes_them(tmp_path: Path, vectors: tuple[Vector, ...]) ->
     assert [file.read_bytes()[:5] for file in files] == [b"<!doc", b"<?xml", b"## En"]
     result = CliRunner().invoke(cli, ["run", "--html", str(tmp_path / "no" / "x.html")])
     assert result.exit_code == 2
-    assert "No such file or directory" in result.output
+    assert "there is no directory" in result.output
 
 
 # --- in a real browser -------------------------------------------------------------------------
