@@ -36,8 +36,16 @@ def needs_the_index(page: str) -> bool:
     return any(re.search(r"vllm:\d|matrix", c.words) for b in consoles for c in b.commands)
 
 
+_QUICK = 10
+"""A page with more commands takes half a minute: CI follows it, and `make test` does not."""
+
+
 def _page(page: str) -> object:
-    return pytest.param(page, marks=[pytest.mark.network] if needs_the_index(page) else [])
+    marks = [pytest.mark.network] if needs_the_index(page) else []
+    commands = [c for b in ALL[page] if b.language == "console" and is_run(b) for c in b.commands]
+    if len(commands) > _QUICK:
+        marks.append(pytest.mark.slow)
+    return pytest.param(page, marks=marks)
 
 
 @pytest.mark.parametrize("page", [_page(page) for page in FOLLOWED])

@@ -56,7 +56,7 @@ def test_unfiltered_it_fails_exactly_what_the_spec_predicts(
 
 def test_it_is_fit_to_be_believed(build: Build) -> None:
     _, checks = smoke(CommandTarget("cmd:x", shlex.quote(str(build()))))
-    assert [check.ok for check in checks] == [True] * 4
+    assert [check.ok for check in checks] == [True] * 5
 
 
 def test_what_a_class_does_not_have_is_a_capability_that_it_does_not_have(

@@ -101,6 +101,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_decision_is_found_and_named(name: str, build: Build, tmp_path: Path) -> None:
     program = build(changed(tmp_path, f"{SCHEDULER}.hpp", WRONG[name]))
@@ -112,6 +113,7 @@ def test_an_unfiltered_report_is_named(build: Build) -> None:
     assert "unfiltered_drop_encode_gather" in decisions(f"cmd:{shlex.quote(str(program))}")
 
 
+@pytest.mark.slow
 def test_a_shared_entry_that_nobody_encodes_is_found(build: Build, tmp_path: Path) -> None:
     program = build(changed(tmp_path, f"{SCHEDULER}.hpp", ("if (heir)\n", "if (false)\n")))
     assert decisions(f"cmd:{shlex.quote(str(program))}")

