@@ -51,8 +51,12 @@ def judge(vector: EngineVector, records: Sequence[PassRecord]) -> tuple[Breach, 
 def unplayed(vector: EngineVector, records: Sequence[PassRecord]) -> str | None:
     """What of the workload the passes leave out, so that no clause could be judged on it.
 
-    A target that makes no pass breaks nothing, which must not count as keeping everything.
+    A target that makes no pass breaks nothing, which must not count as keeping everything; nor is
+    anything known of one that tells of requests or items which the workload does not have.
     """
+    for record in records:
+        if (strange := _strange(vector, record)) is not None:
+            return f"pass {record.number} tells of {strange}, which the workload does not have"
     numbers = [record.number for record in records]
     if numbers != list(range(len(records))):
         return f"the passes are numbered {numbers}, not one after the other from 0"
@@ -62,6 +66,35 @@ def unplayed(vector: EngineVector, records: Sequence[PassRecord]) -> str | None:
     late = [r.request_id for r in vector.requests if r.arrival >= len(records)]
     if late and len(records) < vector.expect.max_passes:
         return f"the engine made {len(records)} passes, and never came to {', '.join(late)}"
+    return None
+
+
+def _strange(vector: EngineVector, record: PassRecord) -> str | None:
+    """A request, a place or a hash that is none of the workload's.
+
+    What only the worker holds, or only the ledger has cached, is left to the clauses.
+    """
+    items = {r.request_id: len(r.items) for r in vector.requests}
+    ordered = [(r, i) for r, ids in record.scheduled_encoder_inputs.items() for i in ids]
+    places = [*record.allocated, *record.hits, *ordered]
+    requests = {
+        *record.num_scheduled_tokens,
+        *record.starts,
+        *record.preempted,
+        *record.running,
+        *record.waiting,
+        *(r for rs in record.references.values() for r in rs),
+        *(r for r, _ in places),
+    }
+    if unknown := sorted(requests - items.keys()):
+        return f"request {unknown[0]!r}"
+    for request, k in places:
+        if not 0 <= k < items[request]:
+            return f"item {k} of request {request!r}"
+    both = set(record.cached) & set(record.worker)
+    hashes = {*record.report, *record.gathered, *record.missed, *record.without_payload, *both}
+    if unknown := sorted(hashes - _sizes(vector).keys()):
+        return f"hash {unknown[0]!r}"
     return None
 
 
@@ -83,7 +116,8 @@ def breaches(
         found["S2"] = f"cached, and not at the worker: {', '.join(phantom)}"
     if held != cached:
         found["S3"] = f"the worker holds {sorted(held)}, the ledger has cached {sorted(cached)}"
-    if (size := sum(sizes[h] for h in held)) > cache_size:
+    # What it holds beyond all items of the workload breaks S3, and has no size that is known.
+    if (size := sum(sizes.get(h, 0) for h in held)) > cache_size:
         found["S4"] = f"the worker holds {size} embeddings of {cache_size}"
     orphans = sorted({r for rs in record.references.values() for r in rs} - set(record.running))
     if orphans:

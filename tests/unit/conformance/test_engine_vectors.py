@@ -20,7 +20,7 @@ from mmcache_conformance.engines.generate import (
     load_sketches,
 )
 from mmcache_conformance.engines.generate import main as generate_main
-from mmcache_conformance.engines.protocol import NotSupported, PassRecord
+from mmcache_conformance.engines.protocol import EngineCase, NotSupported, PassRecord
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
 from mmcache_conformance.engines.situations import reaches
 from mmcache_conformance.implementation import Implementation
@@ -175,8 +175,8 @@ def test_every_sketch_and_every_path_is_used() -> None:
 def _record(**changes: Any) -> PassRecord:
     plain = PassRecord(
         number=0,
-        num_scheduled_tokens={"r": 1},
-        starts={"r": 0},
+        num_scheduled_tokens={"r1": 1},
+        starts={"r1": 0},
         scheduled_encoder_inputs={},
         allocated=(),
         hits=(),
@@ -399,3 +399,46 @@ def test_an_adapter_that_breaks_down_is_an_error_of_one_vector() -> None:
     assert [v.outcome for v in report.verdicts] == ["error", "error"]
     assert "OSError: pipe closed" in str(report.verdicts[0].reason)
     assert exit_code([report]) == 1
+
+
+class TellsMore(ReferencePass):
+    """A right engine that puts something strange into one field of every pass."""
+
+    def __init__(self, field: str, strange: Any) -> None:
+        super().__init__("specified")
+        self.field, self.strange = field, strange
+
+    def passes(self, case: EngineCase) -> Iterator[PassRecord]:
+        for record in super().passes(case):
+            told = getattr(record, self.field)
+            more = told | self.strange if isinstance(told, dict) else (*told, *self.strange)
+            yield msgspec.structs.replace(record, **{self.field: more})
+
+
+STRANGE: list[tuple[str, Any, str]] = [
+    *((name, ("zz",), "request 'zz'") for name in ("preempted", "running", "waiting")),
+    *((name, {"zz": 0}, "request 'zz'") for name in ("num_scheduled_tokens", "starts")),
+    *((name, (("zz", 0),), "request 'zz'") for name in ("allocated", "hits")),
+    *((name, (("r1", 9),), "item 9 of request 'r1'") for name in ("allocated", "hits")),
+    ("allocated", (("r1", -1),), "item -1 of request 'r1'"),
+    ("scheduled_encoder_inputs", {"zz": (0,)}, "request 'zz'"),
+    ("scheduled_encoder_inputs", {"r1": (9,)}, "item 9 of request 'r1'"),
+    ("references", {"A": ("zz",)}, "request 'zz'"),
+    *((n, ("zz",), "hash 'zz'") for n in ("report", "gathered", "missed", "without_payload")),
+]
+
+
+@pytest.mark.parametrize(("field", "strange", "says"), STRANGE)
+def test_what_the_workload_does_not_have_is_no_verdict(field: str, strange: Any, says: str) -> None:
+    report = run_target(TellsMore(field, strange), VECTORS)
+    assert {v.outcome for v in report.verdicts} == {"error"}
+    reasons = {str(v.reason) for v in report.verdicts}
+    assert all(f"{says}, which the workload does not have" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(("field", "clause"), [("worker", "S3"), ("cached", "S2")])
+def test_a_hash_of_one_side_alone_breaks_the_clauses_of_the_mirror(field: str, clause: str) -> None:
+    report = run_target(TellsMore(field, ("zz",)), VECTORS)
+    for verdict in report.verdicts:
+        assert isinstance(verdict.failure, PassFailure)
+        assert clause in {b.clause for b in verdict.failure.breaches}
