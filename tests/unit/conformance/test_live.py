@@ -19,6 +19,7 @@ from mmcache_conformance.engines.vllm_live.model import IMAGE, IMAGE_EMBEDS, IMA
 from mmcache_conformance.engines.vllm_live.units import Units
 from mmcache_conformance.errors import TargetError, TargetNameError
 from mmcache_conformance.suites.load import ENGINES, load_suite
+from mmcache_conformance.verdicts.expected import load_expected
 from mmcache_vectors.engine import EngineVector, WorkloadItem
 from tests.support.live import pretended
 
@@ -33,6 +34,7 @@ def units_of(vector: EngineVector) -> Units | None:
 
 
 PLAYABLE = [v for v in SUITE if units_of(v) is not None]
+KNOWN = sorted((Path(known.__file__).parent / "known").glob("*.toml"))
 
 
 def overlap(a: int, m: int, b: int, n: int) -> bool:
@@ -164,6 +166,15 @@ class TestKnown:
         monkeypatch.setattr(known, "files", lambda package: tmp_path)
         found = known.expected_file(version)
         assert (found and found.name) == file
+
+    @pytest.mark.parametrize("path", KNOWN, ids=lambda path: path.stem)
+    def test_what_is_known_can_be_read_and_is_of_vectors_that_can_be_played(
+        self, path: Path
+    ) -> None:
+        listed = load_expected(path, SUITE)
+        playable = {vector.id for vector in PLAYABLE}
+        assert {entry.vector for entry in listed.expected} <= playable
+        assert known.expected_file(path.stem.removeprefix("vllm-")) == path
 
 
 class TestEnvironment:
