@@ -16,12 +16,16 @@ from ..exits import ExitCode
 
 __all__ = ["executes_foreign_code", "guarded"]
 
+_CONFIGURATION = "MMCACHE_VLLM_CONFIG"
+"""The environment variable of the option `--vllm-config`."""
+
 
 def executes_foreign_code(arguments: Sequence[str]) -> bool:
     """Whether a command line may run code of a target in the process of the command."""
     return hasattr(os, "fork") and any(
-        word in {"exhaust", "--in-process"} or word.startswith("vllm-scheduler")
-        for word in arguments
+        word in {"exhaust", "--in-process"}
+        or word.startswith(("vllm-scheduler", "vllm-live", "--vllm-config"))
+        for word in (*arguments, *(["--vllm-config"] if os.environ.get(_CONFIGURATION) else []))
     )
 
 

@@ -59,6 +59,8 @@ def live(
     from ..errors import TargetError
     from ..exits import ExitCode
 
+    if not (released or repaired):
+        raise click.UsageError("--no-released and --no-repaired together leave nothing to play")
     folder = environments or _cache()
     place, requirement = environment(folder, version)
     try:

@@ -42,6 +42,10 @@ class Lane(Protocol):
     def fresh(self) -> None:
         """Forget, if that can be, what was played before."""
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether nothing is played any more: the target has been silent too often."""
+
 
 class _ClassLane:
     """A class in this process: it is asked when the answers are wanted."""
@@ -63,6 +67,10 @@ class _ClassLane:
 
     def fresh(self) -> None:
         """What a class keeps outside of its objects cannot be taken from it."""
+
+    @property
+    def gave_up(self) -> bool:
+        return False
 
     def _one(self, sequence: CallsToPlay) -> Answered:
         try:
@@ -99,6 +107,10 @@ class _CommandLane:
 
     def fresh(self) -> None:
         self._target.restart()
+
+    @property
+    def gave_up(self) -> bool:
+        return self._target.ended is not None
 
 
 def lane_to(target: ManagerTarget) -> Lane:

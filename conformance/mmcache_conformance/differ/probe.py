@@ -69,6 +69,8 @@ def play_through(
     lane.send([Played(case)])
     (answers,) = lane.receive()
     if isinstance(answers, AdapterError):
+        if lane.gave_up:
+            return None  # it was not played at all, and shows nothing
         answers = (Answer(error=f"the adapter broke down: {answers}"),)
         broken = Difference("error", None, answers[0].error)
         kept = Candidate(candidate.parameters, tuple(calls))

@@ -257,6 +257,11 @@ class CommandTarget:
             self._drop()
         return answers, wrong
 
+    @property
+    def ended(self) -> str | None:
+        """Why no case is played any more; None while they are."""
+        return self._patience.ended
+
     def restart(self) -> None:
         """The next case is answered by a new process, which has seen nothing before."""
         self._drop()

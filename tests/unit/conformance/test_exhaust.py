@@ -421,6 +421,56 @@ def test_a_difference_behind_the_order_of_a_list_is_found() -> None:
     assert "L6" in found.disagreement.clauses
 
 
+class TurnsItsOrder(EncoderCacheManager):
+    """Evicts by a plain dict, and an empty report turns that dict: it changes an order only."""
+
+    def reset(self) -> None:
+        super().reset()
+        self.order: dict[str, None] = {}
+
+    def check_and_update_cache(self, request: Any, input_id: int) -> bool:
+        hit = super().check_and_update_cache(request, input_id)
+        self._follow()
+        return hit
+
+    def free_encoder_input(self, request: Any, input_id: int) -> None:
+        super().free_encoder_input(request, input_id)
+        self._follow()
+
+    def free(self, request: Any) -> None:
+        super().free(request)
+        self._follow()
+
+    def can_allocate(self, request: Any, input_id: int, budget: int, pending: int) -> bool:
+        size = request.get_num_encoder_embeds(input_id)
+        if size > budget or size + pending > self.num_freeable_slots:
+            return False
+        while size + pending > self.num_free_slots:
+            oldest = next(iter(self.order))
+            del self.order[oldest], self.cached[oldest], self._sizes[oldest]
+            self.num_free_slots += self.freeable.pop(oldest)
+            self.freed.append(oldest)
+        return True
+
+    def get_freed_mm_hashes(self) -> list[str]:
+        if not self.freed and self.order:
+            oldest = next(iter(self.order))
+            del self.order[oldest]
+            self.order[oldest] = None
+        return super().get_freed_mm_hashes()
+
+    def _follow(self) -> None:
+        self.order = {h: None for h in self.order if h in self.freeable}
+        self.order |= dict.fromkeys(self.freeable)
+
+
+def test_a_call_that_changes_nothing_but_an_order_is_gone_on_from() -> None:
+    scope = SearchScope(hashes=3, requests=1, inputs=3, capacity=2, sizes=(1, 1, 1))
+    found = search(f"{__name__}:TurnsItsOrder", scope)
+    assert found.disagreement is not None
+    assert "L6" in found.disagreement.clauses
+
+
 def test_the_decisions_are_in_the_json() -> None:
     done = run("tests.known_bad.managers:UnfilteredReport", *ARGUMENTS, "--json")
     (found,) = json.loads(done.output)["scopes"]

@@ -251,6 +251,20 @@ class TestCommand:
             "-k (phantom) or (stripped)\n"
         )
 
+    def test_nothing_to_play_is_no_success(self, tmp_path: Path) -> None:
+        pretended(tmp_path, {})
+        asked = ["live", "--no-released", "--no-repaired", "--environments", str(tmp_path)]
+        ran = CliRunner().invoke(cli, asked)
+        assert ran.exit_code == 2
+        assert "nothing to play" in ran.output
+
+    def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        asked = ["live", "--environments", str(tmp_path / "file" / "envs")]
+        ran = CliRunner().invoke(cli, asked)
+        assert ran.exit_code == 3
+        assert "no environment can be made in" in " ".join(ran.output.split())
+
     def test_what_cannot_be_had(self, tmp_path: Path) -> None:
         place, _ = environment(tmp_path, "0.32.0")
         place.folder.mkdir()

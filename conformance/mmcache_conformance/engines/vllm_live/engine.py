@@ -37,7 +37,7 @@ class _Watched(dict[str, Any]):
 
     def begin(self) -> None:
         """A pass begins."""
-        self.gathered, self.missed, self.most = set(), set(), 0
+        self.gathered, self.missed, self.most = set(), set(), len(self)
 
     def get(self, key: str, default: Any = None) -> Any:
         self._look(key)

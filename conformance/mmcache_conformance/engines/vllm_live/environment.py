@@ -56,10 +56,13 @@ class Environment:
         Raises:
             TargetError: It cannot be had, or the folder is somebody else's.
         """
-        self._clear()
-        self.folder.mkdir(parents=True)
-        (self.folder / _MARK).write_text("begun\n")
-        venv.create(self.folder, with_pip=True)
+        try:
+            self._clear()
+            self.folder.mkdir(parents=True)
+            (self.folder / _MARK).write_text("begun\n")
+            venv.create(self.folder, with_pip=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise TargetError(f"no environment can be made in {self.folder}: {error}") from None
         pip = (self.python, "-m", "pip", "--disable-pip-version-check")
         self._run(*pip, "install", "--quiet", requirement)
         self._run(*pip, "uninstall", "--quiet", "--yes", *_UNFIT)
