@@ -85,8 +85,7 @@ class CommandEngine:
             if need not in self._offered:
                 raise NotSupported(f"needs {need}, which {self.name} does not have")
         asked = WorkloadCase(case.id, case.engine, tuple(calls_of(case)))
-        seq, line = self._command.ask(lambda seq: Workload(seq, asked))
-        passes = _passes(line, seq)
+        passes = self._command.ask(lambda seq: Workload(seq, asked), _passes)
         if len(passes) > case.max_passes:
             raise AdapterError(f"{len(passes)} passes, where {case.max_passes} were asked for")
         for number, one in enumerate(passes):
@@ -144,6 +143,10 @@ def _passes(line: bytes, asked: int) -> tuple[EnginePass, ...]:
             gave_up = _GAVE_UP.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise AdapterError(f"not a reply ({error}): {shown_line(line)}") from None
+        if gave_up.seq != asked:
+            raise AdapterError(
+                f"a reply to request {gave_up.seq}, where {asked} was asked"
+            ) from None
         raise AdapterError(f"the adapter gave up: {gave_up.errored}") from None
     if reply.seq != asked:
         raise AdapterError(f"a reply to request {reply.seq}, where {asked} was asked")

@@ -207,6 +207,17 @@ def test_what_makes_no_sense_is_an_error(said: str, times: int, why: str, tmp_pa
         passes(saying(tmp_path, said=said, times=times), vector)
 
 
+def test_after_what_is_no_reply_a_new_process_is_asked(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    program = tmp_path / "counts.py"
+    note = f"open({str(started)!r}, 'a').write('x')\n"
+    program.write_text(note + SAYS % (ALL, '{"report": None}', 1))
+    target = open_any_engine(f"cmd:{shlex.quote(sys.executable)} {shlex.quote(str(program))}")
+    report = run_target(target, load_suite(None, ENGINES)[:2])
+    assert [v.outcome for v in report.verdicts] == ["error", "error"]
+    assert started.read_text() == "xx"
+
+
 def test_an_engine_that_does_nothing_is_not_believed(tmp_path: Path) -> None:
     """It says after one pass that no request is left, though later ones never arrived."""
     suite = load_suite(None, ENGINES)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -56,6 +57,9 @@ class Posted:
     calls: int
     more: bytes = b""
     """Further members of the request, each with a comma before it."""
+
+
+_Reply = TypeVar("_Reply")
 
 
 def posted(
@@ -156,13 +160,15 @@ class CommandTarget:
                 self._early = error
         return not isinstance(self._early, TargetError) and kind in self._early.capabilities
 
-    def ask(self, message: Callable[[int], msgspec.Struct]) -> tuple[int, bytes]:
-        """The line that replies to a request, which is made of its number; and the number.
+    def ask(
+        self, message: Callable[[int], msgspec.Struct], read: Callable[[bytes, int], _Reply]
+    ) -> _Reply:
+        """What is read of the line that replies to a request, which is made of its number.
 
-        Raises `AdapterError`; the process is then gone.
+        Raises `AdapterError`, also what `read` raises; the process is then gone.
         """
         with self._replied(message) as line:
-            return self._seq, line
+            return read(line, self._seq)
 
     def run(self, case: Case) -> tuple[Answer, ...]:
         """Raises `AdapterError` for whatever is not an answer; the process is then gone."""

@@ -131,7 +131,7 @@ class Process:
             for request in requests:
                 self._trace(">", request)
         lines = b"\n".join(requests) + b"\n"
-        self._write(lines, time.monotonic() + timeout, timeout)
+        self._write(lines, time.monotonic() + timeout, timeout, renew=True)
 
     def collect(self, count: int, timeout: float) -> tuple[list[bytes], AdapterError | None]:
         """The next lines, as many as these, each within the time.
@@ -203,10 +203,13 @@ class Process:
             raise Timeout(f"no reply within {timeout:g} s")
         return left
 
-    def _write(self, data: bytes, deadline: float, timeout: float) -> None:
+    def _write(self, data: bytes, deadline: float, timeout: float, *, renew: bool = False) -> None:
+        """`renew`: the time begins again whenever the child has read or written something."""
         while True:
             try:
                 data = data[os.write(self._in, data) :]
+                if renew:
+                    deadline = time.monotonic() + timeout
             except BlockingIOError:
                 pass
             except OSError:
@@ -217,8 +220,11 @@ class Process:
             if not data:
                 return
             self._poll.register(self._in, select.POLLOUT)
+            read = len(self._buffer)
             try:
                 self._look(self._left(deadline, timeout))
+                if renew and len(self._buffer) > read:
+                    deadline = time.monotonic() + timeout
             finally:
                 self._poll.unregister(self._in)
 

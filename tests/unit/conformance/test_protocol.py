@@ -17,6 +17,7 @@ import pytest
 
 from mmcache_conformance.errors import AdapterError, TargetError, TargetNameError
 from mmcache_conformance.targets.command import CommandTarget
+from mmcache_conformance.targets.process import Process
 from mmcache_conformance.targets.protocol import case_of
 from mmcache_conformance.targets.wire import Errored, Run, Start, Stop, adapter_schema
 from mmcache_conformance.verdicts.run import run_target
@@ -238,3 +239,21 @@ class TestSchema:
             for word in (b"expect", b"returns", b"observe", b"kills", b"variant"):
                 assert b'"' + word not in line
         assert msgspec.json.encode(Start()) == b'{"cmd":"start","protocol":1}'
+
+
+def test_a_slow_reader_of_a_long_batch_has_its_time_for_each_line(tmp_path: Path) -> None:
+    """The batch is larger than any pipe, and takes longer than the time for one line."""
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        "import sys, time\n"
+        "for line in sys.stdin.buffer:\n"
+        "    time.sleep(0.02)\n"
+        '    print("{}", flush=True)\n'
+    )
+    process = Process([sys.executable, str(slow)], None)
+    try:
+        process.post([b"x" * 20_000] * 100, 0.5)
+        lines, wrong = process.collect(100, 0.5)
+    finally:
+        process.kill()
+    assert (len(lines), wrong) == (100, None)
