@@ -72,7 +72,8 @@ def unplayed(vector: EngineVector, records: Sequence[PassRecord]) -> str | None:
 def _strange(vector: EngineVector, record: PassRecord) -> str | None:
     """A request, a place or a hash that is none of the workload's.
 
-    What only the worker holds, or only the ledger has cached, is left to the clauses.
+    What only the worker holds, or only the ledger has cached, is left to the clauses, and so is who
+    references it.
     """
     items = {r.request_id: len(r.items) for r in vector.requests}
     ordered = [(r, i) for r, ids in record.scheduled_encoder_inputs.items() for i in ids]
@@ -83,7 +84,6 @@ def _strange(vector: EngineVector, record: PassRecord) -> str | None:
         *record.preempted,
         *record.running,
         *record.waiting,
-        *(r for rs in record.references.values() for r in rs),
         *(r for r, _ in places),
     }
     if unknown := sorted(requests - items.keys()):

@@ -423,7 +423,6 @@ STRANGE: list[tuple[str, Any, str]] = [
     ("allocated", (("r1", -1),), "item -1 of request 'r1'"),
     ("scheduled_encoder_inputs", {"zz": (0,)}, "request 'zz'"),
     ("scheduled_encoder_inputs", {"r1": (9,)}, "item 9 of request 'r1'"),
-    ("references", {"A": ("zz",)}, "request 'zz'"),
     *((n, ("zz",), "hash 'zz'") for n in ("report", "gathered", "missed", "without_payload")),
 ]
 
