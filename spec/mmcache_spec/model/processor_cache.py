@@ -22,6 +22,8 @@ engines do in four places, each of which is a repair:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..kernel.system import Action, TransitionSystem
 from ..kernel.terms import (
     Term,
@@ -85,6 +87,15 @@ def _of(inputs: Term, request: Term) -> Term:
     return setof(INPUT, lambda j: inputs.has(j) & (owner(j) == request))
 
 
+def _on(side: Side, design: ProcessorCacheDesign) -> Side:
+    """The side as the design has it."""
+    return replace(
+        side,
+        spares=design.insertion == "spares_the_request",
+        always=design.too_large == "stored",
+    )
+
+
 # --- P0 ----------------------------------------------------------------------------------------
 
 
@@ -109,18 +120,25 @@ def begin() -> Action:
 
 def take(design: ProcessorCacheDesign) -> Action:
     """P0 takes the next item of its request: records it, and says whether it goes bare."""
-    ahead = exists(
-        INPUT,
-        lambda j: all_of(waiting.has(j), owner(j) == owner(i), position(j) < position(i)),
-    )
-    order = {} if design.walk == "any_order" else {"in_the_order_of_the_prompt": ~ahead}
-    side = sender_side(i, spares=design.insertion == "spares_the_request")
+
+    def is_ahead(j: Term) -> Term:
+        return all_of(waiting.has(j), owner(j) == owner(i), position(j) < position(i))
+
+    order = {
+        "prompt_order": {"in_the_order_of_the_prompt": ~exists(INPUT, is_ahead)},
+        "by_modality": {
+            "in_order_of_one_hash": ~exists(
+                INPUT, lambda j: is_ahead(j) & (hash_of(j) == hash_of(i))
+            )
+        },
+    }[design.walk]
+    side = _on(sender_side(i), design)
     used: Term = sender_used
     now: Term = sender_now
     if design.insertion == "touches_first":
         used = touched(sender.has, used, now, none_was_taken(i), i)
         now = now + inputs_of(owner(i))
-        side = Side(sender.has, lambda g, x: used[g] < used[x], i, spares=False, set=sender)
+        side = Side(sender.has, lambda g, x: used[g] < used[x], i, False, sender, side.always)
     hit = sender.has(h)
     fits = named("fits", side.fits)
     stored = named("stored", hit | fits)
@@ -213,14 +231,14 @@ def deliver(design: ProcessorCacheDesign) -> Action:
         "in_order": {"next_in_line": next_in_line(i)},
         "any_order": {"first_of_its_request": first_of_mine},
     }[design.channel]
-    side = receiver_side(i, spares=design.insertion == "spares_the_request")
+    side = _on(receiver_side(i), design)
     used: Term = receiver_used
     now: Term = receiver_now
     if design.insertion == "touches_first":
         first = is_first_of_its_request(i)
         used = touched(side.members, used, now, first, i)
         now = now + inputs_of(owner(i))
-        side = Side(side.members, lambda g, x: used[g] < used[x], i, spares=False)
+        side = Side(side.members, lambda g, x: used[g] < used[x], i, False, None, side.always)
     left = setof(HASH, side.members)
     hit = side.members(h)
     data = ~bare.has(i)
@@ -283,8 +301,9 @@ SPECIFIED = ProcessorCacheDesign()
 
 
 def _duties() -> dict[str, dict[str, Term]]:
-    """When a step may be taken. A channel without order delivers more."""
+    """When a step may be taken. Without an order there are more."""
     due = {step.name: dict(step.guard) for step in _steps(SPECIFIED)}
+    due["take"].update(take(ProcessorCacheDesign(walk="by_modality")).guard)
     due["deliver"].update(deliver(ProcessorCacheDesign(channel="any_order")).guard)
     return due
 

@@ -313,6 +313,7 @@ STRENGTHENING = (
             INPUT,
             lambda j: (affirmed.has(j) & waiting.has(j)).implies(sender.has(hash_of(j))),
         ),
+        "P4",
     ),
     Invariant("withheld_is_bare", forall(INPUT, lambda j: withheld.has(j).iff(bare.has(j)))),
     Invariant(
@@ -323,7 +324,9 @@ STRENGTHENING = (
         ),
     ),
     Invariant("owed_is_what_was_forgotten", owed.same_elements(forgotten)),
-    Invariant("missed_is_not_there", forall(HASH, lambda x: missed.has(x).implies(~sender.has(x)))),
+    Invariant(
+        "missed_is_not_there", forall(HASH, lambda x: missed.has(x).implies(~sender.has(x))), "P8"
+    ),
     Invariant(
         "the_first_finds_what_the_sender_held",
         forall(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ..kernel.terms import (
     INT,
+    TRUE,
     MapSort,
     SetSort,
     Term,
@@ -38,9 +39,9 @@ __all__ = [
     "goes_before",
     "i",
     "in_flight",
-    "later_of",
     "is_first_of_its_request",
     "k",
+    "later_of",
     "looked_up",
     "next_in_line",
     "none_was_taken",
@@ -146,10 +147,14 @@ OBSERVABLES: dict[str, Term] = {
 class ProcessorCacheDesign:
     """The switches of the processor cache. The first value of each is the right one."""
 
-    walk: Literal["prompt_order", "any_order"] = "prompt_order"
-    """In which order P0 takes the items of a request. P1 takes them in the order of the prompt."""
+    walk: Literal["prompt_order", "by_modality"] = "prompt_order"
+    """In which order P0 takes the items of a request. P1 takes them in the order of the prompt.
+    `by_modality`: in any order in which items of one hash, which are of one modality, stay in
+    theirs."""
     insertion: Literal["spares_the_request", "touches_first", "plain"] = "spares_the_request"
     """What keeps the items of a request from evicting one another."""
+    too_large: Literal["not_stored", "stored"] = "not_stored"
+    """What becomes of an item that there cannot be room for."""
     gone: Literal["recomputed", "asserted"] = "recomputed"
     """What P0 does with an item that it said it has, and has no more."""
     rejected: Literal["travels", "lost", "lost_if_bare"] = "travels"
@@ -243,6 +248,8 @@ class Side:
     spares: bool = True
     set: Term | None = None
     """What it holds as one term, where there is one."""
+    always: bool = False
+    """Whether it stores also what there cannot be room for."""
 
     @property
     def all(self) -> Term:
@@ -273,6 +280,8 @@ class Side:
     @property
     def fits(self) -> Term:
         """Whether there can be room beside what stays."""
+        if self.always:
+            return TRUE
         return total(self.stays, size) + size(hash_of(self.of)) <= capacity
 
     def _goes(self, x: Term) -> Term:
@@ -291,15 +300,14 @@ class Side:
         return ite(x == h, hit | self.fits, self.members(x) & (hit | ~self.gone.has(x)))
 
 
-def sender_side(m: Term, *, spares: bool = True) -> Side:
-    return Side(sender.has, lambda g, x: sender_used[g] < sender_used[x], m, spares, sender)
+def sender_side(m: Term) -> Side:
+    return Side(sender.has, lambda g, x: sender_used[g] < sender_used[x], m, set=sender)
 
 
-def receiver_side(m: Term, *, spares: bool = True) -> Side:
+def receiver_side(m: Term) -> Side:
     """P1, after it has forgotten what the input tells it to."""
     return Side(
         lambda x: receiver.has(x) & ~told.has(m, x),
         lambda g, x: receiver_used[g] < receiver_used[x],
         m,
-        spares,
     )
