@@ -181,6 +181,11 @@ class Forked:
         finally:
             os._exit(code)
 
+    def worked(self) -> float:
+        """The seconds of a processor that it has used so far."""
+        times = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
     def asleep(self) -> bool:
         """Whether it waits for something, and has done so for a while."""
         for _ in range(6):
