@@ -191,7 +191,12 @@ def _stretched_difference(
 def _in_world(
     target: ManagerTarget, vector: Vector, longer: Stretched
 ) -> tuple[int, tuple[Difference, ...]] | None:
-    return first_difference(vector.steps, longer.answers(target.run(longer.case)))
+    """What differs in this world, and at which call; looked at after each, once something does."""
+    wrong = first_difference(vector.steps, longer.answers(target.run(longer.case)))
+    if wrong is None or longer.case.watched is None:
+        return wrong
+    looked_at = msgspec.structs.replace(longer.case, watched=None)
+    return first_difference(vector.steps, longer.answers(target.run(looked_at))) or wrong
 
 
 def _run_workload(target: Target, vector: EngineVector, plain: Verdict, again: str) -> Verdict:

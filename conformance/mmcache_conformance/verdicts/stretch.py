@@ -393,7 +393,10 @@ def _with_others(case: Case) -> tuple[Case, frozenset[int]]:
     what others do, under an id that the id of another begins with."""
     requests = case.parameters.requests
     known = {r.request_id for r in requests}
-    items = tuple(item for r in requests for item in r.items)[:8]
+    # Of an encoder-decoder model's, one that ends without ever having been charged is not in the
+    # protocol of every engine: there, only who carries nothing ends.
+    cached = case.manager == "encoder_cache"
+    items = tuple(item for r in requests for item in r.items)[:8] if cached else ()
     stem = min(known, key=len, default="r")[:1]
     names = [n for n in (stem, f"{stem}'s", "", "nobody", "nobody else") if n and n not in known]
     nobody, idle = Request(names[0], ()), Request(names[1], items)
