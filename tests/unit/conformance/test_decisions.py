@@ -73,13 +73,17 @@ SUITES = ["every third", pytest.param("all", marks=pytest.mark.slow)]
 """A third of the vectors tells the decisions apart just as well."""
 
 
+def of_suite(name: str) -> Sequence[Any]:
+    return VECTORS if name == "all" else VECTORS[::3]
+
+
 @cache
 def report_on(
     names: tuple[str, ...], shows: tuple[str, ...] = EVERYTHING, suite: str = "all"
 ) -> TargetReport:
     ed = DECISIONS[names[0]].system == "encoder_decoder"
     target = Taking(names, ("num_free_slots",) if ed and shows else shows)
-    vectors = VECTORS if suite == "all" else VECTORS[::3]
+    vectors = of_suite(suite)
     return explained(run_target(target, vectors), vectors)
 
 
@@ -126,8 +130,9 @@ def test_who_shows_nothing_is_told_too_or_is_told_both_that_fit(name: str, suite
         ("release_credits_twice", "reset_keeps_references"),
     ],
 )
-def test_several_decisions_are_told_apart(names: tuple[str, ...]) -> None:
-    report = report_on(names)
+@pytest.mark.parametrize("suite", SUITES)
+def test_several_decisions_are_told_apart(names: tuple[str, ...], suite: str) -> None:
+    report = report_on(names, suite=suite)
     taken = {d.name for d in report.decisions if not d.contradicted_by}
     assert taken == set(names)
     assert report.unexplained == ()
@@ -137,7 +142,7 @@ def test_what_no_decision_explains_is_laid_to_none() -> None:
     from mmcache_conformance.open import open_target
 
     for name in ("Uncharged", "ReportIsAString", "EvictsOneTooMany", "IgnoresTheBudget"):
-        target = open_target(f"tests.known_bad.managers:{name}")
+        target = open_target(f"tests.known_bad.managers:{name}", in_process=True)
         report = explained(run_target(target, VECTORS), VECTORS)
         failing = [v.id for v in report.verdicts if v.failure is not None]
         assert failing
@@ -199,9 +204,11 @@ ADVERSARIES: dict[str, Callable[[Call, Any], Any]] = {
 }
 
 
+@pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize("name", ADVERSARIES)
-def test_who_answers_by_no_ledger_has_taken_no_decision(name: str) -> None:
-    report = explained(run_target(Answering(name, ADVERSARIES[name]), VECTORS), VECTORS)
+def test_who_answers_by_no_ledger_has_taken_no_decision(name: str, suite: str) -> None:
+    vectors = of_suite(suite)
+    report = explained(run_target(Answering(name, ADVERSARIES[name]), vectors), vectors)
     failing = [v.id for v in report.verdicts if v.failure is not None]
     assert failing
     assert [d.name for d in report.decisions if not d.contradicted_by] == []
@@ -220,7 +227,7 @@ def test_one_that_does_so_only_in_part_has_not_taken_it() -> None:
     """It keeps the reference where the other positions were never held."""
     from mmcache_conformance.open import open_target
 
-    target = open_target("tests.known_bad.managers:FirstOccurrenceRelease")
+    target = open_target("tests.known_bad.managers:FirstOccurrenceRelease", in_process=True)
     report = explained(run_target(target, VECTORS), VECTORS)
     (likeness,) = report.decisions
     assert likeness.name == "first_occurrence_release"
@@ -236,7 +243,8 @@ def test_an_exception_breaks_no_clause() -> None:
     from mmcache_conformance.open import open_target
 
     report = explained(
-        run_target(open_target("tests.known_bad.misbehaving:Raises"), VECTORS), VECTORS
+        run_target(open_target("tests.known_bad.misbehaving:Raises", in_process=True), VECTORS),
+        VECTORS,
     )
     failing = [v for v in report.verdicts if v.failure is not None]
     assert failing

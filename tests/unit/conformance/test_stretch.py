@@ -214,7 +214,7 @@ def test_each_change_finds_what_the_plain_vectors_do_not(
 ) -> None:
     name = f"{__name__}:{broken.__name__}"
     small = [v for v in vectors if len(v.steps) < 30]
-    plain = run_target(open_target(name), small)
+    plain = run_target(open_target(name, in_process=True), small)
     assert {v.outcome for v in plain.verdicts} == {"pass", "skip"}
     found = _worlds_of_failures(name, small)
     assert found
@@ -223,7 +223,7 @@ def test_each_change_finds_what_the_plain_vectors_do_not(
 
 def _worlds_of_failures(name: str, vectors: list[Vector]) -> set[str]:
     """In which larger worlds it fails."""
-    report = run_target(open_target(name), vectors, stretch=True)
+    report = run_target(open_target(name, in_process=True), vectors, stretch=True)
     failures = [v.failure for v in report.verdicts if v.outcome == "fail"]
     worlds = {f.stretched for f in failures if isinstance(f, CallFailure)}
     assert None not in worlds
@@ -302,7 +302,9 @@ def test_the_specification_answers_the_same_in_every_larger_world(
 
 
 def test_a_failure_says_under_which_stretching(vectors: tuple[Vector, ...]) -> None:
-    report = run_target(open_target(f"{__name__}:SmallNumbers"), vectors, stretch=True)
+    report = run_target(
+        open_target(f"{__name__}:SmallNumbers", in_process=True), vectors, stretch=True
+    )
     failed = next(v for v in report.verdicts if v.outcome == "fail")
     (vector,) = (v for v in vectors if v.id == failed.id)
     assert failed.failure is not None
