@@ -246,14 +246,18 @@ class LiveEngine:
 
         def scheduling(*arguments: Any, **named: Any) -> Any:
             self._seen.output = output = schedule(*arguments, **named)
-            self._seen.mirrored = self._mirror.step(output)
             return output
 
         self.scheduler.schedule = scheduling
 
     def _watch_runner(self) -> None:
-        """What is to be encoded, as the runner has it when it begins to encode."""
+        """What it is given, repairs of the scheduler included, and what it encodes from."""
+        execute = self.core.model_executor.execute_model
         encode = self.runner._execute_mm_encoder
+
+        def executing(output: Any, *arguments: Any, **named: Any) -> Any:
+            self._seen.mirrored = self._mirror.step(output)
+            return execute(output, *arguments, **named)
 
         def encoding(output: Any, *arguments: Any, **named: Any) -> Any:
             for place in _places(output):
@@ -262,6 +266,7 @@ class LiveEngine:
                     self._seen.without_payload.add(feature.identifier)
             return encode(output, *arguments, **named)
 
+        self.core.model_executor.execute_model = executing
         self.runner._execute_mm_encoder = encoding
 
 
