@@ -21,7 +21,6 @@ from click.testing import CliRunner, Result
 from mmcache import EncoderCacheManager
 from mmcache.request import Request
 from mmcache_conformance.cli import cli
-from mmcache_conformance.differ.decisions import explained_by
 from mmcache_conformance.differ.report import DifferReport
 from mmcache_conformance.differ.search import Campaign, Done, search
 from mmcache_conformance.differ.shrink import Candidate, Shrunk, shrink, without_parts
@@ -33,6 +32,7 @@ from mmcache_conformance.differ.worlds import (
     draw_shape,
 )
 from mmcache_conformance.exits import ExitCode
+from mmcache_conformance.oracle.decisions import agreeing
 from mmcache_conformance.oracle.systems import specified
 from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN, CALLS, OBSERVABLES, Answer
 from mmcache_conformance.verdicts.names import STYLES, Style, draw_names
@@ -334,7 +334,7 @@ def test_a_right_answer_is_explained_by_no_difference() -> None:
     parameters = Parameters(1, ())
     calls = (GetFreedMmHashes(),)
     wrong = (Answer(("A",)),)
-    assert explained_by("encoder_cache", parameters, calls, wrong) == ()
+    assert agreeing("encoder_cache", parameters, calls, wrong) == ()
 
 
 def test_managers_that_share_are_found_and_what_was_before_is_told() -> None:
