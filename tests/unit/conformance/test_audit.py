@@ -187,6 +187,7 @@ class GoesAstrayLate(EncoderCacheManager):
         self.allocations += 1
         if self.allocations == 60:
             self.num_free_slots -= 1
+            self.num_freeable_slots -= 1
 
 
 def test_the_calls_before_an_accusation_are_looked_at_however_late_it_comes(
