@@ -240,7 +240,7 @@ def created_then(*events: LogEvent) -> list[bytes]:
 
 
 def test_a_mistake_that_log_and_follower_share_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both report the unfiltered list: the interpreter alone knows better."""
+    """L1: Both report the unfiltered list: the interpreter alone knows better."""
 
     def answer(self: Follower, event: LogEvent) -> Any:
         return set(self.manager.freed) if isinstance(event, Reported) else right(self, event)

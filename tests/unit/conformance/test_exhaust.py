@@ -472,6 +472,7 @@ def test_a_call_that_changes_nothing_but_an_order_is_gone_on_from() -> None:
 
 
 def test_the_decisions_are_in_the_json() -> None:
+    """L1, by the decision that breaks it."""
     done = run("tests.known_bad.managers:UnfilteredReport", *ARGUMENTS, "--json")
     (found,) = json.loads(done.output)["scopes"]
     assert found["disagreement"]["decisions"] == ["unfiltered_report"]
