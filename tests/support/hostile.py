@@ -86,8 +86,8 @@ def example(command: tuple[str, str], folder: Path) -> list[str]:
     words = [command[1]]
     if takes(command, "--environments"):  # else it would install a vLLM
         if not (folder / "environments").exists():
-            pretended(folder / "environments", {}, None)
-        words += ["--environments", str(folder / "environments")]
+            pretended(folder / "environments", {})
+        words += ["--environments", str(folder / "environments"), "--vllm", "0.32.0"]
     for parameter in _parameters(*command).values():
         if "--check" in parameter.opts and parameter.type is click.BOOL:
             words.append("--check")

@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from ..exits import ExitCode
 from .options import echo, json_option, print_document
 
 if TYPE_CHECKING:
@@ -42,8 +41,9 @@ def check(context: click.Context, logs: tuple[str, ...], as_json: bool, audit_ev
     \b
     The exit code is 0 if it does, 1 if some event is illegal, 2 if the
     command or a log cannot be understood, or a log says that it is not
-    complete, 3 if nothing follows from a log, or if it is cut off and
-    nothing is illegal before the cut.
+    complete, 3 if nothing follows from a log, or if it is cut off or has
+    holes, and nothing is illegal in the rest. What was not judged is said
+    in the line of the verdict.
     """
     from ..logs.verdict import report_of
 
@@ -94,24 +94,48 @@ def _verdict(found: Checked) -> Iterator[str]:
         yield f"Error: {found.error}"
         return
     events = f"{found.events:,} events of {found.managers} manager{'s' * (found.managers != 1)}"
+    unjudged = _unjudged(found)
     if found.illegal is not None:
-        yield from _story(found.illegal)
-        yield f"{found.source}: illegal; {events} read"
+        for illegal in (found.illegal, *found.also_illegal):
+            yield from _story(illegal)
+        if found.unexplained:
+            yield f"and {found.unexplained:,} more illegal events, which are not explained"
+        if found.unread is not None:
+            yield f"nothing is judged from there on: {found.unread}"
+        count = 1 + len(found.also_illegal) + found.unexplained
+        times = f" {count:,} times" if count > 1 else ""
+        yield f"{found.source}: illegal{times}; {events} read{unjudged}"
         return
     if found.cut is not None:
-        yield f"{found.source}: cut off at line {found.cut}; nothing is illegal before it; {events}"
-        if found.doubt is not None:
-            yield f"  and {found.doubt}"
-        yield from (f"  not judged: {said}" for said in found.not_judged)
+        doubt = "" if found.doubt is None else f", and {found.doubt}"
+        yield (
+            f"{found.source}: cut off at line {found.cut}; nothing is illegal before it{doubt}; "
+            f"{events}{unjudged}"
+        )
         return
-    if found.exit_code == ExitCode.COULD_NOT:
+    if found.doubt is not None or not found.calls:
         why = found.doubt or "none of them is a call"
-        yield f"{found.source}: nothing checked; {events}, and {why}"
+        what = "nothing checked" if found.managers < 2 or not found.calls else "nothing is illegal"
+        yield f"{found.source}: {what}; {events}, and {why}{unjudged if found.calls else ''}"
         return
-    yield f"{found.source}: allowed; {events}, {found.audited:,} of them also interpreted"
-    yield from (f"  not judged: {said}" for said in found.not_judged)
+    if found.holes:
+        yield (
+            f"{found.source}: nothing is illegal, but not all of it could be judged; "
+            f"{events}{unjudged}"
+        )
+        return
+    yield f"{found.source}: allowed; {events}, {found.audited:,} of them also interpreted{unjudged}"
+
+
+def _unjudged(found: Checked) -> str:
+    """What was not judged, for the line of the verdict."""
+    said = [f"could not judge {hole}" for hole in found.holes]
+    said += [f"not judged: {text}" for text in found.not_judged]
     if found.unfinished:
-        yield f'no "end", so more may follow: {", ".join(found.unfinished)}'
+        few = ", ".join(found.unfinished[:3])
+        more = len(found.unfinished) - 3
+        said.append(f'no "end", so more may follow: {few}' + (f" and {more} more" * (more > 0)))
+    return "".join(f"; {text}" for text in said)
 
 
 def _story(illegal: Illegal) -> Iterator[str]:

@@ -89,8 +89,9 @@ def exhaust(
     \b
     The exit code is 0 if nothing differs (but what --expected explains), 1 if
     something does, 2 if the command cannot be understood, 3 if the target
-    could not be started, if its states cannot be kept as they are, or if a
-    search was given up.
+    could not be started, if its states cannot be kept as they are, or if the
+    search was not complete: given up, or states lie behind known differences
+    only, or something that the target shows cannot be compared.
     """
     from mmcache_spec.campaign import ClusterError
 
@@ -246,20 +247,25 @@ def _report(found: Exhausted, scope: SearchScope) -> Iterator[str]:
         yield from _difference_story(found)
     elif found.bounded:
         yield "given up: more states than --max-states; nothing differs so far"
-    elif found.known:
-        yield (
-            f"nothing else differs in the {found.spec_states:,} states of the spec that occurred, "
-            f"of {found.spec_states_expected:,}; the rest lies behind known differences only"
-        )
-    elif found.spec_states != found.spec_states_expected:
-        yield (
-            f"incomplete: the spec has {found.spec_states_expected:,} states here, and "
-            f"{found.spec_states:,} of them occurred; please report this"
-        )
     else:
-        yield (
-            f"complete: all {found.spec_states:,} states of the spec occurred, and nothing differs"
+        yield _how_complete(found)
+
+
+def _how_complete(found: Exhausted) -> str:
+    """What follows from a search that came to its end."""
+    else_ = "nothing else differs" if found.known else "nothing differs"
+    if found.spec_states != found.spec_states_expected:
+        why = "the rest lies behind known differences only" if found.known else "please report this"
+        return (
+            f"incomplete: the spec has {found.spec_states_expected:,} states here, and "
+            f"{found.spec_states:,} of them occurred, in which {else_}; {why}"
         )
+    if found.uncompared:
+        return (
+            f"incomplete: all {found.spec_states:,} states of the spec occurred, and {else_}, but "
+            f"not all that the target shows could be compared: {'; '.join(found.uncompared)}"
+        )
+    return f"complete: all {found.spec_states:,} states of the spec occurred, and {else_}"
 
 
 def _difference_story(found: Exhausted) -> Iterator[str]:

@@ -87,13 +87,26 @@ class Exhausted(msgspec.Struct, frozen=True, kw_only=True):
     disagreement: ShortestDifference | None
 
     @property
+    def uncompared(self) -> tuple[str, ...]:
+        """What this manager shows and nobody could compare, each with the reason."""
+        about = f"{self.scope.manager}: "
+        return tuple(said for said in self.implementation.uncompared if said.startswith(about))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every state of the specification was met, and all that is shown there compared.
+
+        What is known to differ is no excuse: a state that lies behind it only was not searched.
+        """
+        reached = self.spec_states == self.spec_states_expected
+        return reached and not self.bounded and not self.uncompared
+
+    @property
     def exit_code(self) -> ExitCode:
-        """1 if something differs, 3 if the search was not complete, else 0."""
+        """1 if something differs that is not known, 3 if the search was not complete, else 0."""
         if self.disagreement is not None:
             return ExitCode.FAILED
-        reached = self.spec_states == self.spec_states_expected or self.known > 0
-        complete = not self.bounded and reached
-        return ExitCode.OK if complete else ExitCode.COULD_NOT
+        return ExitCode.OK if self.complete else ExitCode.COULD_NOT
 
 
 @dataclass(frozen=True)

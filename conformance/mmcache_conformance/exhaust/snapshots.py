@@ -20,9 +20,16 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from numbers import Number
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    FunctionType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any, Protocol
 
 import msgspec
@@ -190,7 +197,6 @@ _CONSTANTS = (
     Enum,
     type,
     range,
-    BuiltinFunctionType,
     ModuleType,
     logging.Logger,
     *_LOCKS,
@@ -301,15 +307,80 @@ def _is_value(value: Any) -> bool:
     return compared and all(map(_is_value, _parts(value).values()))
 
 
-def _is_constant_function(value: Any) -> bool:
-    """A function that has nothing but its arguments and its module."""
-    if type(value) is not FunctionType or value.__closure__ is not None or vars(value):
-        return False
-    return all(_is_scalar(v.__class__) for v in (*(value.__defaults__ or ()), *_named(value)))
+_BOUND: tuple[type, ...] = (BuiltinFunctionType, MethodType, MethodWrapperType)
+_CALLABLES = frozenset({*_BOUND, FunctionType, partial, CellType})
+"""Functions, and what they are made of: of the state is what they are bound to."""
 
 
-def _named(function: FunctionType) -> Iterable[Any]:
-    return (function.__kwdefaults__ or {}).values()
+def _is_constant_callable(value: Any) -> bool:
+    """Whether it is a function that has nothing but its arguments and its module."""
+    return type(value) in _CALLABLES and all(
+        _is_scalar(x.__class__) or _is_constant_callable(x) for x in _bound_to(value)
+    )
+
+
+def _bound_to(value: Any) -> tuple[Any, ...]:
+    """What a function, or a cell of a closure, has of the state. Raises `NotPlain`."""
+    kind: Any = value.__class__
+    if kind in _BOUND:
+        owner: Any = getattr(value, "__self__", None)
+        return () if owner is None or isinstance(owner, ModuleType | type) else (owner,)
+    if kind is partial:
+        return value.func, value.args, value.keywords, vars(value)
+    if kind is CellType:
+        try:
+            return (value.cell_contents,)
+        except ValueError:
+            return ()  # nothing was written to it yet
+    if vars(value):
+        raise NotPlain("a function with attributes in the state")
+    defaults = *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()
+    if not all(_is_scalar(x.__class__) for x in defaults):
+        raise NotPlain("a function with a default that may change in the state")
+    return value.__closure__ or ()
+
+
+def _rebound(value: Any, memory: dict[int, Any]) -> Any:
+    """The function, bound to the copies of what it is bound to."""
+    kind: Any = value.__class__
+    if kind is CellType:
+        memory[id(value)] = cell = CellType()
+        for inside in _bound_to(value):
+            cell.cell_contents = _copied(inside, memory)
+        return cell
+    if kind is FunctionType:
+        if value.__closure__ is None:
+            return value
+        cells = tuple(_copied(cell, memory) for cell in value.__closure__)
+        new: Any = FunctionType(
+            value.__code__, value.__globals__, value.__name__, value.__defaults__, cells
+        )
+        new.__kwdefaults__, new.__qualname__ = value.__kwdefaults__, value.__qualname__
+        return memory.setdefault(id(value), new)
+    if kind is partial:
+        function, arguments, named, known = (_copied(x, memory) for x in _bound_to(value))
+        new = partial(function, *arguments, **named)
+        vars(new).update(known)
+        return memory.setdefault(id(value), new)
+    owners = _bound_to(value)
+    if not owners:
+        return value
+    owner = _copied(owners[0], memory)
+    if kind is MethodType:
+        return MethodType(value.__func__, owner)
+    return getattr(owner, value.__name__)
+
+
+def _function_of(value: Any) -> Hashable:
+    """What a function does, whatever it is bound to."""
+    kind: Any = value.__class__
+    if kind is MethodType:
+        return value.__func__  # type: ignore[no-any-return]
+    if kind is FunctionType:
+        return value.__code__ if value.__closure__ else value  # type: ignore[no-any-return]
+    if kind in _BOUND:
+        return value.__name__ if _bound_to(value) else value  # type: ignore[no-any-return]
+    return kind  # type: ignore[no-any-return]
 
 
 class _Look:
@@ -324,8 +395,10 @@ class _Look:
 
     def _at(self, value: Any) -> None:
         kind: Any = type(value)
-        if _is_scalar(kind) or _is_constant_function(value):
+        if _is_scalar(kind) or _is_constant_callable(value):
             return
+        if kind in _CALLABLES:
+            self.shares = True  # what it is bound to is somewhere else as well
         if not _is_tuple(kind) and kind is not frozenset:
             if id(value) in self.met:
                 self.shares = True
@@ -338,6 +411,8 @@ class _Look:
         if kind is frozenset:
             _expect_values(value)
             return ()
+        if kind in _CALLABLES:
+            return _bound_to(value)
         if _is_tuple(kind):
             return value  # type: ignore[no-any-return]
         base = _base_of(kind)
@@ -352,7 +427,7 @@ class _Look:
             _expect_values(keys)
             parts += values
             factory: Any = getattr(value, "default_factory", None)
-            if not (_is_scalar(factory.__class__) or _is_constant_function(factory)):
+            if not (_is_scalar(factory.__class__) or _is_constant_callable(factory)):
                 raise NotPlain(f"a defaultdict with a {type(factory).__qualname__} in the state")
         elif base is set:
             _expect_values(set.__iter__(value))
@@ -394,8 +469,10 @@ def _copied(value: Any, memory: dict[int, Any] | None) -> Any:
     if _is_tuple(kind):
         inside = [_copied(x, memory) for x in value]
         return tuple(inside) if kind is tuple else kind._make(inside)
-    if _is_scalar(kind) or kind is FunctionType:
+    if _is_scalar(kind):
         return value
+    if kind in _CALLABLES:
+        return _rebound(value, {} if memory is None else memory)
     base = _base_of(kind)
     if base is None:
         raise NotPlain(f"a {kind.__qualname__} in the state")
@@ -439,8 +516,10 @@ def _frozen(value: Any, met: dict[int, int]) -> Hashable:
         return kind, *[_frozen(x, met) for x in value]
     if kind in _LOCKS:
         return kind  # type: ignore[no-any-return]
-    if _is_scalar(kind) or kind is FunctionType:
+    if _is_scalar(kind):
         return value  # type: ignore[no-any-return]
+    if kind in _CALLABLES:
+        return _function_of(value), *[_frozen(x, met) for x in _bound_to(value)]
     following = len(met)
     number = met.setdefault(id(value), following)
     if number != following:
@@ -467,14 +546,23 @@ def _frozen(value: Any, met: dict[int, int]) -> Hashable:
     return kind, held, parts
 
 
+_REPEATED = 3
+"""So often something in a list is told from once more."""
+
+
 def _orders(state: Any) -> frozenset[Hashable]:
-    """The order of each dict, and of each list without what is in it again, by the place."""
+    """The order of each dict, and of each list without what is in it again, by the place; and of
+    each list, what is in it again and how often."""
     found: list[Hashable] = []
     met: set[int] = set()
 
     def look(value: Any, place: tuple[Hashable, ...]) -> None:
         kind = value.__class__
-        if kind in _SCALARS or id(value) in met or _is_scalar(kind) or kind is FunctionType:
+        if kind in _SCALARS or id(value) in met or _is_scalar(kind):
+            return
+        if kind in _CALLABLES:
+            for k, x in enumerate(_bound_to(value)):
+                look(x, (*place, k))
             return
         if _is_tuple(kind):
             for k, x in enumerate(value):
@@ -491,8 +579,10 @@ def _orders(state: Any) -> frozenset[Hashable]:
         elif base is list or base is deque:
             items = list(base.__iter__(value))
             if len(items) > 1 and base is list:
-                texts = dict.fromkeys(x if x.__class__ in _SCALARS else repr(x) for x in items)
+                texts = Counter(x if x.__class__ in _SCALARS else repr(x) for x in items)
                 found.append((place, tuple(texts)))
+                again = frozenset((x, min(n, _REPEATED)) for x, n in texts.items() if n > 1)
+                found.append((place, again))
             for k, x in enumerate(items):
                 look(x, (*place, k))
         if kind not in _CONTAINERS:

@@ -26,7 +26,7 @@ _SHOWN = 12
 
 
 class Illegal(msgspec.Struct, frozen=True, kw_only=True):
-    """The first event that the specification does not allow."""
+    """An event that the specification does not allow."""
 
     line: int
     event: dict[str, Any]
@@ -105,11 +105,23 @@ def explain(
     before: Follower,
     lines: Callable[[], Iterable[bytes]] | None,
     source: str,
+    *,
+    since: int = 0,
 ) -> Illegal:
-    """The whole story. `lines` opens the log again, for the history; `before` is the state."""
+    """The whole story.
+
+    Args:
+        wrong: What is wrong.
+        number: The line of the event.
+        event: The event.
+        before: The state before it.
+        lines: Opens the log again, for the history.
+        source: Its name.
+        since: The line of the reset from which on the manager is followed; 0 if from its beginning.
+    """
     history = {h: deque[str](maxlen=_HISTORY) for h in wrong.hashes[:3]}
     if lines is not None:
-        _look_back(history, lines(), source, event.manager, number)
+        _look_back(history, lines(), source, event.manager, range(since, number))
     return Illegal(
         line=number,
         event={"op": event.__struct_config__.tag, **msgspec.structs.asdict(event)},
@@ -127,19 +139,21 @@ def _look_back(
     lines: Iterable[bytes],
     source: str,
     manager: str,
-    until: int,
+    within: range,
 ) -> None:
-    """Follow the log again, up to the illegal event, and note what concerned the hashes."""
+    """Follow these lines again, up to the illegal event, and note what concerned the hashes."""
     follower: Follower | None = None
     status = dict.fromkeys(history, "")
     for number, event in read_events(lines, source):
-        if number >= until:
+        if number >= within.stop:
             return
         if event.manager != manager:
             continue
         if follower is None:
             assert isinstance(event, Created)
             follower = Follower(event)
+        elif number < within.start:
+            continue
         else:
             follower.apply(event)
         for mm_hash, seen in history.items():

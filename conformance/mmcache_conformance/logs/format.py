@@ -63,6 +63,10 @@ class LogError(ValueError):
 class CutOff(LogError):
     """The last line is cut off in the middle: what comes before it can be judged all the same."""
 
+    def __init__(self, said: str, line: int) -> None:
+        super().__init__(said)
+        self.line = line
+
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The first line."""
@@ -203,7 +207,7 @@ def _events(numbered: Iterable[tuple[int, bytes]], source: str) -> Iterator[tupl
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             said = _what_is_wrong(source, number, line, error)
             if said.endswith(_CUT):
-                raise CutOff(said) from None
+                raise CutOff(said, number) from None
             raise LogError(said) from None
 
 

@@ -34,12 +34,21 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     audited: int
     """The calls that the interpreter ran as well, with the same answer and the same state."""
     illegal: Illegal | None
+    """The first illegal event."""
+    also_illegal: tuple[Illegal, ...] = ()
+    """Those of other managers, of other parts of the same one, and after a reset."""
+    unexplained: int = 0
+    """Illegal events after these, which are only counted."""
     not_judged: tuple[str, ...] = ()
-    """The clauses that the log does not show enough for, each with the reason."""
+    """The clauses that the log does not show enough for, and what comes after an illegal event."""
+    holes: tuple[str, ...] = ()
+    """What some passes of the log show and others do not: a breach may have slipped through."""
     doubt: str | None = None
     """Why a log in which nothing is illegal cannot be called allowed all the same."""
     cut: int | None = None
     """The last line, if it is cut off: nothing is known of what it and the lines after it said."""
+    unread: str | None = None
+    """Why the log could not be read beyond what is illegal in it."""
     error: str | None = None
     """Why the log could not be read to its end; then the rest says nothing."""
 
@@ -48,13 +57,14 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         """2 if it cannot be read, 1 if something is illegal, 3 if nothing follows from it, else 0.
 
         Nothing follows where nothing was called, or where calls may be missing; and of a log that
-        is cut off, only what is illegal follows.
+        is cut off, or has holes, only what is illegal follows.
         """
         if self.error is not None:
             return ExitCode.USAGE
         if self.illegal is not None:
             return ExitCode.FAILED
-        sound = self.calls and self.doubt is None and self.cut is None
+        whole = self.doubt is None and self.cut is None and not self.holes
+        sound = self.calls and whole
         return ExitCode.OK if sound else ExitCode.COULD_NOT
 
 

@@ -8,8 +8,21 @@ from dataclasses import dataclass, replace
 
 from .explain import Wrong, names
 from .format import PassEnded, WorkerStepped
+from .gaps import Gaps
 
-__all__ = ["Order", "Orders", "Worked", "Worker"]
+__all__ = [
+    "DROPS",
+    "ENCODES",
+    "PASS_BEGINS",
+    "PAYLOADS",
+    "Order",
+    "Orders",
+    "Worked",
+    "Worker",
+]
+
+DROPS, ENCODES, PAYLOADS, PASS_BEGINS = "drops", "encodes", "payloads", "begins"
+"""What a pass may say, or not: the names of its gaps."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +33,7 @@ class Order:
     cached: Mapping[str, int]
     """Each hash that the ledger has cached then, with its size."""
     allocated: frozenset[str]
-    """What became cached since the report before, and so is to be made."""
+    """What became cached since the report or pass before, and so is to be made."""
     encode: frozenset[str] | None = None
     """What the output orders to encode, if the log says it."""
 
@@ -38,23 +51,44 @@ class Orders:
     """What an obedient worker holds, from the orders of the passes alone.
 
     It shows an entry that nobody makes in the pass that leaves it so, long before a step gathers
-    it.
+    it. A pass that does not say what it orders to encode is taken to order all that it allocated:
+    what is wrong with it is not seen, which is said, and the next one is judged again.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._holds: dict[str, int] | None = {}
-        """With its size; None from the first pass on that does not say what it orders."""
-        self.judged = False
-        """Whether some pass said it."""
+        self._holds: dict[str, int] = {}
+        """With its size."""
+        self.gaps = Gaps()
         self.loads_unknown = False
 
     def reset(self) -> None:
         self._holds = {}
 
-    def take(self, event: PassEnded, order: Order) -> Wrong | None:
-        """Judge the order that a pass sends."""
-        if event.drop is not None and frozenset(event.drop) != order.report:
+    def take(self, event: PassEnded, order: Order, line: int, *, certain: bool) -> Wrong | None:
+        """Judge the order that a pass sends.
+
+        Args:
+            event: The end of the pass.
+            order: What the pass has decided.
+            line: Where it is in the log.
+            certain: Whether the log shows where the pass began. If not, nobody is accused.
+        """
+        wrong = self._judge(event, order, line)
+        if wrong is not None and certain:
+            return wrong
+        if not certain:
+            self.gaps.unsaid(PASS_BEGINS, line)
+        else:
+            self.gaps.said(PASS_BEGINS)
+        self._holds = dict(order.cached)
+        return None
+
+    def _judge(self, event: PassEnded, order: Order, line: int) -> Wrong | None:
+        gaps = self.gaps
+        if event.drop is None:
+            gaps.unsaid(DROPS, line)
+        elif frozenset(event.drop) != order.report:
             return Wrong(
                 "the output does not name for dropping what the ledger has reported",
                 tuple(sorted(frozenset(event.drop) ^ order.report)),
@@ -62,10 +96,8 @@ class Orders:
                 expected=names(order.report),
                 got=names(event.drop),
             )
-        if event.encode is None or self._holds is None:
-            self._holds = None
-            return None
-        self.judged = True
+        else:
+            gaps.said(DROPS)
         if event.without_payload:
             return Wrong(
                 "a hash is to be encoded, and its raw item was never sent",
@@ -73,14 +105,19 @@ class Orders:
                 ("S8",),
                 got=names(event.without_payload),
             )
+        if event.without_payload is not None:
+            gaps.said(PAYLOADS)
+        elif event.encode != ():
+            gaps.unsaid(PAYLOADS, line)
+        if event.encode is None:
+            gaps.unsaid(ENCODES, line)
+            return None
+        gaps.said(ENCODES)
         self.loads_unknown |= event.load is None
         worked = Worked(order.report, event.encode, event.load)
-        wrong = _ordered_wrongly(event.encode, order) or _left_with(
+        return _ordered_wrongly(event.encode, order) or _left_with(
             self._holds, worked, order, self._capacity, "the pass orders nobody to make"
         )
-        if wrong is None:
-            self._holds = dict(order.cached)
-        return wrong
 
 
 class Worker:
@@ -95,6 +132,11 @@ class Worker:
         self._orders: deque[Order] = deque()
         """Those that no step has obeyed yet."""
         self.steps = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many reports no step has obeyed yet."""
+        return len(self._orders)
 
     def reset(self) -> None:
         self._holds, self._orders = {}, deque()

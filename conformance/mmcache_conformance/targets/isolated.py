@@ -20,7 +20,7 @@ from ..errors import AdapterError, TargetError
 from ..implementation import Implementation
 from .command import START_TIMEOUT, CommandTarget
 from .process import LineListener, Process, shown_line
-from .wire import BESIDE_FEATURE, SNAPSHOTS_FEATURE
+from .wire import BESIDE_FEATURE, SNAPSHOTS_FEATURE, WATCHED_FEATURE
 
 __all__ = ["Begin", "Begun", "Classes", "IsolatedTarget", "Refused", "VllmFile"]
 
@@ -104,7 +104,7 @@ class IsolatedTarget(CommandTarget):
             raise AdapterError(f"not a reply: {shown_line(line)}") from None
         if isinstance(said, Refused):
             raise TargetError(said.reason)
-        self._features = (BESIDE_FEATURE, SNAPSHOTS_FEATURE)
+        self._features = (BESIDE_FEATURE, SNAPSHOTS_FEATURE, WATCHED_FEATURE)
         return said.implementation
 
 

@@ -64,7 +64,7 @@ RIGHT: dict[str, list[Any]] = {
     "a second order": [*BOTH, order("", "AB"), *REPLACED, order("AB", "C")],
     "loaded": [*BOTH, order("", "A", "B")],
     "loaded, perhaps": [*BOTH, order("", "A", None)],
-    "an order nobody knows": [*BOTH, (PassEnded,), *REPLACED, order("AB", "")],
+    "an order nobody knows": [*BOTH, (PassEnded,), *REPLACED, order("AB", "C")],
 }  # fmt: skip
 
 

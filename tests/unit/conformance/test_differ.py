@@ -22,15 +22,12 @@ from mmcache import EncoderCacheManager
 from mmcache.request import Request
 from mmcache_conformance.cli import cli
 from mmcache_conformance.differ.decisions import explained_by
-from mmcache_conformance.differ.names import STYLES, Style, draw_names
 from mmcache_conformance.differ.report import DifferReport
 from mmcache_conformance.differ.search import Campaign, Done, search
 from mmcache_conformance.differ.shrink import Candidate, Shrunk, shrink, without_parts
-from mmcache_conformance.differ.units import largest_number, plan_of
+from mmcache_conformance.differ.units import plan_of
 from mmcache_conformance.differ.walks import CompiledShape, Edge, WalkedWorld
 from mmcache_conformance.differ.worlds import (
-    LARGEST_NUMBER,
-    SAFE_NUMBER,
     Largest,
     draw_parameters,
     draw_shape,
@@ -38,6 +35,8 @@ from mmcache_conformance.differ.worlds import (
 from mmcache_conformance.exits import ExitCode
 from mmcache_conformance.oracle.systems import specified
 from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN, CALLS, OBSERVABLES, Answer
+from mmcache_conformance.verdicts.names import STYLES, Style, draw_names
+from mmcache_conformance.verdicts.stretch import LARGEST_NUMBER, SAFE_NUMBER, largest_number
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_spec.oracle import Replay
 from mmcache_vectors.document import schema_of

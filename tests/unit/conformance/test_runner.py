@@ -183,7 +183,7 @@ class TestHarness:
         run_vector(target, EVERYTHING, sample)
         (case,) = target.cases
         assert case == case_of(sample)
-        assert case.__struct_fields__ == ("id", "manager", "parameters", "calls")
+        assert case.__struct_fields__ == ("id", "manager", "parameters", "calls", "watched")
         assert not any(isinstance(part, Expect) for part in case.calls)
 
     def test_reproduce_command(self, sample: Vector) -> None:

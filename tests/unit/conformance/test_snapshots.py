@@ -201,12 +201,13 @@ def test_what_counts_as_one_state(one: Any, other: object, same: bool) -> None:
     [
         object(),
         SimpleNamespace(),
-        (lambda x: lambda: x)(1),
+        lambda x=[]: x,
+        (lambda x: lambda: x)(object()),
         {"a": [object()]},
         {Plain(): 1},
         {Plain()},
     ],
-    ids=["object", "namespace", "function", "object inside", "a key", "a member"],
+    ids=["object", "namespace", "function", "closure", "object inside", "a key", "a member"],
 )
 def test_anything_else_is_opaque(value: Any) -> None:
     assert not snapshots_for(Thing(value=value)).plain
