@@ -397,6 +397,7 @@ def test_the_same_seed_plays_the_same() -> None:
 
 
 def test_the_report_for_people_begins_with_the_decision() -> None:
+    """L1 is broken, by that decision."""
     done = differ(f"{HERE}:{UnfilteredReport.__name__}", "--count", "1000", "--in-process")
     assert done.exit_code == 1
     _, first, *_ = done.stdout.splitlines()
@@ -405,6 +406,7 @@ def test_the_report_for_people_begins_with_the_decision() -> None:
 
 
 def test_what_is_saved_is_a_vector_that_fails(tmp_path: Path) -> None:
+    """L1 is broken whenever it is played."""
     name = f"{HERE}:{UnfilteredReport.__name__}"
     folder = tmp_path / "found"
     words = (name, "--count", "1000", "--in-process", "--save", str(folder))
@@ -439,6 +441,7 @@ def test_known_faults_are_passed_over_and_others_are_not(tmp_path: Path) -> None
 
 
 def test_it_goes_on_to_other_kinds_of_difference() -> None:
+    """L2 is broken in many ways by one decision."""
     words = ("--count", "1000", "--findings", "3", "--in-process")
     report = _report("differ", f"{HERE}:NothingIsEverReported", *words)
     assert report.findings[0].decisions == ("report_nothing",)
