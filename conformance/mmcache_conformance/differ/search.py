@@ -30,12 +30,13 @@ from ..targets.protocol import ALLOCATE_AGAIN, CALLS, MANAGERS, OBSERVABLES, Cas
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import Difference
 from ..verdicts.signature import Signature, signature_of
+from ..verdicts.stretch import largest_number
 from .kinds import Kind, kind_of
 from .lanes import Answered, Lane, lane_to
 from .probe import Differing, play_through
 from .report import Finding
 from .shrink import Candidate, Shrunk, shrink, without_parts
-from .units import largest_number, plan_of
+from .units import plan_of
 from .walks import CompiledShape, Edge, WalkedWorld
 from .worlds import draw_parameters, draw_shape
 

@@ -10,7 +10,7 @@ said to be unexplained, and never laid to the nearest one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import msgspec
@@ -26,7 +26,7 @@ from ..targets.protocol import OBSERVABLES, Answer, case_of
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import CallFailure, Decision, Difference, PassFailure, TargetReport, Verdict
 from ..verdicts.signature import Signature, signature_of
-from ..verdicts.stretch import stretched
+from ..verdicts.stretch import Stretched, world_named
 from .blame import blamed
 from .systems import specified
 
@@ -191,11 +191,12 @@ def _agrees(
     parameters: Parameters,
     calls: Sequence[Call],
     answers: Sequence[Answer],
-    back: Callable[[Answer], Answer] = lambda answer: answer,
+    longer: Stretched | None = None,
 ) -> bool:
     """Whether the manager that takes these decisions gives all of these answers.
 
-    `back` puts what it says into the names and numbers of the answers, if the world has others.
+    If the world is a larger one, `longer` puts what it says into the names and numbers of the
+    answers; the calls are then all that are made there.
     To a call that the protocol does not allow in its state it may give any, and so raise: an error
     there is its doing, where the caller has only done what is allowed of a manager that is right.
     """
@@ -203,14 +204,22 @@ def _agrees(
         return False  # of some calls nothing came back: the target broke down
     if any(answer.error is not None for answer in answers[:-1]):
         return False
-    replay = Replay(system_of(names), parameters)
-    for call, given in zip(calls, answers, strict=True):
+    replay = Replay(system_of(names), parameters, record=False)
+    between: Collection[int] = () if longer is None else longer.between
+    expected = iter(answers)
+    for k, call in enumerate(calls):
         wrong = replay.answer(call)
+        if k in between and wrong is not None:
+            continue
+        given = next(expected, None)
+        if given is None:
+            return True
         if given.error is not None:
             return wrong is None
         if wrong is None:
             return False
-        told = back(Answer(wrong.returns, wrong.observe))
+        told = Answer(wrong.returns, wrong.observe)
+        told = told if longer is None else longer.back(told)
         assert told.returns is None or isinstance(told.returns, bool | tuple)
         if answer_differences(Expect(told.returns, told.observed), given):
             return False
@@ -356,13 +365,13 @@ class _Played:
         answers = [self._shown(vector.manager, step) for step in steps]
         answers[-1] = self._only(vector.manager, _with(answers[-1], failure.differences))
         case = case_of(vector)
-        longer = next((s for s in stretched(case) if s.name == failure.stretched), None)
+        name = failure.stretched
+        longer = None if name is None else world_named(case, name)
         if longer is None:
             return _agrees(names, vector.parameters, case.calls[: len(steps)], answers)
         if sum(len(r.items) for r in longer.case.parameters.requests) > _MOST_INPUTS:
             return False
-        calls = longer.case.calls[: len(steps)]
-        return _agrees(names, longer.case.parameters, calls, answers, longer.back)
+        return _agrees(names, longer.case.parameters, longer.case.calls, answers, longer)
 
     def _contradicting(self, name: str) -> tuple[str, ...]:
         """The vectors that the decision fails, and the target passes or fails in another way."""
@@ -375,7 +384,7 @@ class _Played:
 
     def _would_fail(self, name: str, vector: Vector) -> bool:
         """Whether a manager that shows as much as the target, and takes the decision, fails."""
-        replay = Replay(system_of([name]), vector.parameters)
+        replay = Replay(system_of([name]), vector.parameters, record=False)
         for step in vector.steps:
             wrong = replay.answer(step.call)
             if wrong is None:

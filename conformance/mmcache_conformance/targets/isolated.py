@@ -20,7 +20,7 @@ from ..errors import AdapterError, TargetError
 from ..implementation import Implementation
 from .command import START_TIMEOUT, CommandTarget
 from .process import LineListener, Process, shown_line
-from .wire import BESIDE_FEATURE, SNAPSHOTS_FEATURE
+from .wire import BESIDE_FEATURE, SNAPSHOTS_FEATURE, WATCHED_FEATURE
 
 __all__ = [
     "Begin",
@@ -137,7 +137,7 @@ class IsolatedTarget(CommandTarget):
             raise
         if not isinstance(said, Begun):
             raise AdapterError("a reply to something else")
-        self._features = (BESIDE_FEATURE, SNAPSHOTS_FEATURE)
+        self._features = (BESIDE_FEATURE, SNAPSHOTS_FEATURE, WATCHED_FEATURE)
         return said.implementation
 
     def _said(self, process: Process, request: bytes, timeout: float) -> Loaded | Begun:
