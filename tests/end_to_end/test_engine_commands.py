@@ -126,7 +126,10 @@ def served(what: str) -> str:
     return f"cmd:{shlex.quote(sys.executable)} -m mmcache_conformance.adapters.python {what}"
 
 
-@pytest.mark.parametrize("variant", ["specified", "preemption_keeps_unencoded_entry"])
+@pytest.mark.parametrize(
+    "variant",
+    ["specified", "preemption_keeps_unencoded_entry", "unfiltered_encode_gather_drop"],
+)
 def test_an_engine_shows_the_same_through_the_protocol(variant: str) -> None:
     through, direct = (
         open_any_engine(served(f"reference-pass:{variant}")),
