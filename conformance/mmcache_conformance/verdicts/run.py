@@ -60,12 +60,12 @@ def run_target(
     *,
     fail_fast: bool = False,
     directory: Path | None = None,
-    stretch: bool = False,
+    stretch: bool = True,
 ) -> TargetReport:
     """All verdicts on one target.
 
-    `directory` is where the vectors are, if not in the package. With `stretch`, a vector that
-    passes is also played in larger worlds, and fails if it fails in one of them.
+    `directory` is where the vectors are, if not in the package. A vector that passes is also
+    played in larger worlds, and fails if it fails in one of them; not without `stretch`.
     """
     started = time.perf_counter()
     implementation: Implementation | None = None
@@ -102,7 +102,7 @@ def run_vector(
     vector: AnyVector,
     directory: Path | None = None,
     *,
-    stretch: bool = False,
+    stretch: bool = True,
 ) -> Verdict:
     """One vector on a started target, as `run_target` does it. Never raises for what that does."""
     clauses = defended().get(vector.id, vector.clauses)
