@@ -108,6 +108,7 @@ def test_a_wrong_decision_is_found_and_named(name: str, build: Build, tmp_path: 
     assert name in decisions(f"cmd:{shlex.quote(str(program))}")
 
 
+@pytest.mark.slow
 def test_an_unfiltered_report_is_named(build: Build) -> None:
     program = build(CPP / f"{SCHEDULER}.cpp", "-DUNFILTERED_REPORT")
     assert "unfiltered_drop_encode_gather" in decisions(f"cmd:{shlex.quote(str(program))}")

@@ -380,6 +380,17 @@ def test_a_prefix_may_end_behind_the_item() -> None:
     assert reaches(_about("encoded_after_prefix_hit"), there) is True
 
 
+def test_ids_are_compared_and_not_the_objects() -> None:
+    """What comes from a program has texts of its own."""
+    about = _about("encoded_after_prefix_hit")
+    written, told = ("".join(("request ", "one")) for _ in range(2))
+    assert written is not told
+    first = msgspec.structs.replace(about.requests[0], request_id=written)
+    about = msgspec.structs.replace(about, requests=(first, *about.requests[1:]))
+    there = [_record(starts={told: 8}), _record(number=1, scheduled_encoder_inputs={told: (0,)})]
+    assert reaches(about, there) is True
+
+
 def test_a_vector_without_a_situation_has_none_to_reach() -> None:
     assert reaches(_about(None), []) is None
 
