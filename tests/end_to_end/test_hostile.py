@@ -65,10 +65,25 @@ def _no_index(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _each_once() -> list[Any]:
+    """Everything on every command: quick is all of it on `run`, and each command once."""
+    quick = {(("mmcache_conformance", "run"), name) for name in HOSTILE}
+    quick |= set(zip(IN_A_CHILD, HOSTILE, strict=False))
+    return [
+        pytest.param(
+            command,
+            name,
+            id=f"{name}-{'-'.join(command)}",
+            marks=[] if (command, name) in quick else pytest.mark.slow,
+        )
+        for name in HOSTILE
+        for command in IN_A_CHILD
+    ]
+
+
 @pytest.mark.usefixtures("_no_index")
 class TestTargets:
-    @pytest.mark.parametrize("command", IN_A_CHILD, ids="-".join)
-    @pytest.mark.parametrize("name", HOSTILE)
+    @pytest.mark.parametrize(("command", "name"), _each_once())
     def test_what_a_target_does_to_its_process_costs_only_itself(
         self,
         command: tuple[str, str],
@@ -170,7 +185,7 @@ class TestTerminals:
         os.set_blocking(writes, True)
         running = Forked(command, example(command, tmp_path), writes)
         os.close(writes)
-        wait_for(running.asleep, 3.0)
+        wait_for(lambda: running.worked() > 0.3 or running.asleep())
         os.killpg(running.pid, signal.SIGINT)
         code, said = running.end()
         os.close(reads)
@@ -356,7 +371,7 @@ def test_integers_of_any_library_are_compared(
     target = start(Mine)
     vector = hand_made["reset-while-referenced"]
     assert "num_free_slots" in target.start().capabilities["encoder_cache"]
-    assert run_vector(target, target.start(), vector).outcome == outcome
+    assert run_vector(target, target.start(), vector, stretch=False).outcome == outcome
 
 
 @pytest.mark.parametrize("wrong", [None, {1}, 7.0, "7"])

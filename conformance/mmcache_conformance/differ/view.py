@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from mmcache_spec.evaluate.compiled import CompiledSystem, Packed
 from mmcache_spec.evaluate.interpreter import World
+from mmcache_spec.phases import Place
 from mmcache_vectors.manager import Observed, Parameters
-
-from .phases import Place
 
 __all__ = ["View", "WalkedScene"]
 

@@ -15,6 +15,7 @@ import msgspec
 from mmcache_spec.evaluate.compiled import CompiledCall, CompiledSystem, Packed, with_numbers
 from mmcache_spec.evaluate.interpreter import ActionCall, World
 from mmcache_spec.oracle import input_name, spec_calls
+from mmcache_spec.phases import Ask, Place, draw_phases
 from mmcache_vectors.manager import (
     Allocate,
     Call,
@@ -31,9 +32,9 @@ from mmcache_vectors.manager import (
 
 from ..oracle.systems import specified
 from ..targets.protocol import ALLOCATE_AGAIN, call_name
-from .phases import Ask, Place, draw_phases
+from ..verdicts.stretch import LARGEST_NUMBER
 from .view import View, WalkedScene
-from .worlds import CAPACITY, LARGEST_NUMBER, NEWCOMER, Shape, open_world
+from .worlds import CAPACITY, NEWCOMER, Shape, open_world
 
 __all__ = ["CompiledShape", "Edge", "WalkedWorld"]
 

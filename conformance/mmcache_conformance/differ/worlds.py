@@ -14,14 +14,13 @@ from mmcache_spec.evaluate.interpreter import World
 from mmcache_spec.oracle import world_of
 from mmcache_vectors.manager import Item, Manager, Parameters, Request
 
-from .names import draw_names
+from ..verdicts.names import draw_names
+from ..verdicts.stretch import SAFE_NUMBER
 
 __all__ = [
     "CAPACITY",
     "LARGEST",
-    "LARGEST_NUMBER",
     "NEWCOMER",
-    "SAFE_NUMBER",
     "Largest",
     "Shape",
     "draw_parameters",
@@ -39,14 +38,6 @@ Whether an item is admitted, and what goes for it, depends on its size alone if 
 what admits the newcomer, given another's size for its own, admits the other: the question that
 takes long to compile is compiled once, not for each hash.
 """
-
-
-SAFE_NUMBER = (1 << 53) - 1
-"""The largest integer that every reader of JSON has exactly. No number, and no sum of sizes that
-can be cached together, is larger in the world of an engine that may keep its numbers in floats."""
-
-LARGEST_NUMBER = (1 << 63) - 1
-"""The same for an engine in a language that has integers of 64 bits."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ said to be unexplained, and never laid to the nearest one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import msgspec
@@ -26,11 +26,19 @@ from ..targets.protocol import OBSERVABLES, Answer, case_of
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import CallFailure, Decision, Difference, PassFailure, TargetReport, Verdict
 from ..verdicts.signature import Signature, signature_of
-from ..verdicts.stretch import stretched
+from ..verdicts.stretch import Stretched, world_named
 from .blame import blamed
 from .systems import specified
 
-__all__ = ["agreeing", "decided", "explained", "taken_by"]
+__all__ = [
+    "agreeing",
+    "decided",
+    "decisions_about",
+    "explained",
+    "only_shown",
+    "taken_by",
+    "takes",
+]
 
 _MOST_TOGETHER = 3
 """So many decisions may be needed together to explain one failure."""
@@ -103,11 +111,26 @@ def agreeing(
     kind: Manager, parameters: Parameters, calls: Sequence[Call], answers: Sequence[Answer]
 ) -> tuple[str, ...]:
     """The decisions whose manager answers and shows exactly this, in their order."""
-    return tuple(
-        name
-        for name, decision in DECISIONS.items()
-        if decision.system == _SYSTEM_NAME[kind] and _agrees((name,), parameters, calls, answers)
-    )
+    return tuple(n for n in decisions_about(kind) if _agrees((n,), parameters, calls, answers))
+
+
+def takes(
+    names: Sequence[str],
+    kind: Manager,
+    parameters: Parameters,
+    calls: Sequence[Call],
+    answers: Sequence[Answer],
+) -> bool:
+    """Whether the manager that takes all of these decisions answers and shows exactly this.
+
+    No manager takes decisions of two kinds, or two ways of one switch.
+    """
+    mine = decisions_about(kind)
+    if any(name not in mine for name in names):
+        return False
+    if len({DECISIONS[name].switch[0] for name in names}) < len(names):
+        return False
+    return _agrees(names, parameters, calls, answers)
 
 
 def decided(name: str, vectors: tuple[str, ...] = (), first: str = "") -> Decision:
@@ -143,10 +166,10 @@ def taken_by(
         expect = replay.answer(call)
         if expect is None:
             return ()
-        answers.append(_only(shows, Answer(expect.returns, expect.observe)))
+        answers.append(only_shown(shows, Answer(expect.returns, expect.observe)))
     if not answers:
         return ()
-    answers[-1] = _only(shows, _with(answers[-1], differences))
+    answers[-1] = only_shown(shows, _with(answers[-1], differences))
     return tuple(decided(name) for name in agreeing(kind, parameters, calls, answers))
 
 
@@ -168,31 +191,44 @@ def _agrees(
     parameters: Parameters,
     calls: Sequence[Call],
     answers: Sequence[Answer],
-    back: Callable[[Answer], Answer] = lambda answer: answer,
+    longer: Stretched | None = None,
 ) -> bool:
     """Whether the manager that takes these decisions gives all of these answers.
 
-    `back` puts what it says into the names and numbers of the answers, if the world has others.
+    If the world is a larger one, `longer` puts what it says into the names and numbers of the
+    answers; the calls are then all that are made there.
     To a call that the protocol does not allow in its state it may give any, and so raise: an error
     there is its doing, where the caller has only done what is allowed of a manager that is right.
     """
-    if not calls or any(answer.error is not None for answer in answers[:-1]):
+    if not calls or not answers:
         return False
-    replay = Replay(system_of(names), parameters)
-    for call, given in zip(calls, answers, strict=True):
+    if longer is None and len(answers) != len(calls):
+        return False  # of some calls nothing came back: the target broke down
+    if any(answer.error is not None for answer in answers[:-1]):
+        return False
+    replay = Replay(system_of(names), parameters, record=False)
+    between: Collection[int] = () if longer is None else longer.between
+    expected = iter(answers)
+    for k, call in enumerate(calls):
         wrong = replay.answer(call)
+        if k in between and wrong is not None:
+            continue
+        given = next(expected, None)
+        if given is None:
+            return True
         if given.error is not None:
             return wrong is None
         if wrong is None:
             return False
-        told = back(Answer(wrong.returns, wrong.observe))
+        told = Answer(wrong.returns, wrong.observe)
+        told = told if longer is None else longer.back(told)
         assert told.returns is None or isinstance(told.returns, bool | tuple)
         if answer_differences(Expect(told.returns, told.observed), given):
             return False
     return True
 
 
-def _only(shows: Collection[str], answer: Answer) -> Answer:
+def only_shown(shows: Collection[str], answer: Answer) -> Answer:
     """As much of the answer as the target shows."""
     seen = {n: getattr(answer.observed, n) for n in OBSERVABLES if n in shows}
     return Answer(answer.returns, Observed(**seen), answer.error)
@@ -311,7 +347,7 @@ class _Played:
         vector = self._vectors[id]
         # What a vector tells apart in its own world says nothing of a larger one.
         larger = self._failures[id].stretched is not None
-        names = _decisions_about(vector.manager) if larger else _decisions_of(vector)
+        names = decisions_about(vector.manager) if larger else _decisions_of(vector)
         return tuple(n for n in names if self._agrees(id, (n,)))
 
     def _together(self, id: str, chosen: Sequence[str]) -> str | None:
@@ -331,13 +367,13 @@ class _Played:
         answers = [self._shown(vector.manager, step) for step in steps]
         answers[-1] = self._only(vector.manager, _with(answers[-1], failure.differences))
         case = case_of(vector)
-        longer = next((s for s in stretched(case) if s.name == failure.stretched), None)
+        name = failure.stretched
+        longer = None if name is None else world_named(case, name)
         if longer is None:
             return _agrees(names, vector.parameters, case.calls[: len(steps)], answers)
         if sum(len(r.items) for r in longer.case.parameters.requests) > _MOST_INPUTS:
             return False
-        calls = longer.case.calls[: len(steps)]
-        return _agrees(names, longer.case.parameters, calls, answers, longer.back)
+        return _agrees(names, longer.case.parameters, longer.case.calls, answers, longer)
 
     def _contradicting(self, name: str) -> tuple[str, ...]:
         """The vectors that the decision fails, and the target passes or fails in another way."""
@@ -350,7 +386,7 @@ class _Played:
 
     def _would_fail(self, name: str, vector: Vector) -> bool:
         """Whether a manager that shows as much as the target, and takes the decision, fails."""
-        replay = Replay(system_of([name]), vector.parameters)
+        replay = Replay(system_of([name]), vector.parameters, record=False)
         for step in vector.steps:
             wrong = replay.answer(step.call)
             if wrong is None:
@@ -364,16 +400,17 @@ class _Played:
         return self._only(kind, Answer(step.expect.returns, step.expect.observe))
 
     def _only(self, kind: Manager, answer: Answer) -> Answer:
-        return _only(self._offered.get(kind, ()), answer)
+        return only_shown(self._offered.get(kind, ()), answer)
 
 
 def _decisions_of(vector: Vector) -> tuple[str, ...]:
     """Those that the vector tells from what is specified; of a vector that says none, any may."""
-    mine = _decisions_about(vector.manager)
+    mine = decisions_about(vector.manager)
     return tuple(n for n in mine if n in vector.kills) if vector.kills else mine
 
 
-def _decisions_about(kind: Manager) -> tuple[str, ...]:
+def decisions_about(kind: Manager) -> tuple[str, ...]:
+    """The decisions that a manager of this kind can take, in the order of the list."""
     return tuple(n for n, d in DECISIONS.items() if d.system == _SYSTEM_NAME[kind])
 
 

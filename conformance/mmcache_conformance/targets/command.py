@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import select
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from .wire import (
     BESIDE_FEATURE,
     PROTOCOL_VERSION,
     SNAPSHOTS_FEATURE,
+    WATCHED_FEATURE,
     Errored,
     Ran,
     Run,
@@ -172,8 +173,15 @@ class CommandTarget:
 
     def run(self, case: Case) -> tuple[Answer, ...]:
         """Raises `AdapterError` for whatever is not an answer; the process is then gone."""
+        case = self._as_asked(case)
         with self._replied(partial(Run, case=case)) as line:
-            return self._answers(case.manager, len(case.calls), line)
+            return self._answers(case.manager, len(case.calls), line, watched=case.watched)
+
+    def _as_asked(self, case: Case) -> Case:
+        """The case, without what the program does not understand."""
+        if WATCHED_FEATURE in self._features or case.watched is None:
+            return case
+        return msgspec.structs.replace(case, watched=None)
 
     @property
     def runs_together(self) -> bool:
@@ -181,15 +189,15 @@ class CommandTarget:
 
     def run_together(self, cases: Sequence[Case]) -> tuple[tuple[Answer, ...], ...]:
         """As `run`, with all the cases at a time."""
-        case, *beside = cases
+        case, *beside = map(self._as_asked, cases)
         with self._replied(partial(Run, case=case, beside=tuple(beside))) as line:
             reply = self._ran(line, self._seq)
-            self._check(case.manager, len(case.calls), reply.answers)
+            self._check(case.manager, len(case.calls), reply.answers, case.watched)
             count = len(reply.beside)
             if count != len(beside):
                 raise AdapterError(f"answers of {count} managers beside it, not of {len(beside)}")
             for other, answers in zip(beside, reply.beside, strict=True):
-                self._check(other.manager, len(other.calls), answers)
+                self._check(other.manager, len(other.calls), answers, other.watched)
             return reply.answers, *reply.beside
 
     @property
@@ -333,11 +341,16 @@ class CommandTarget:
             self.log = process.log.text()
 
     def _answers(
-        self, manager: Manager, calls: int, line: bytes, seq: int | None = None
+        self,
+        manager: Manager,
+        calls: int,
+        line: bytes,
+        seq: int | None = None,
+        watched: Collection[int] | None = None,
     ) -> tuple[Answer, ...]:
         """The answers of one reply; `seq` is which request it is for, if not the last."""
         reply = self._ran(line, self._seq if seq is None else seq)
-        self._check(manager, calls, reply.answers)
+        self._check(manager, calls, reply.answers, watched)
         self.told_states.append(reply.state)
         return reply.answers
 
@@ -356,8 +369,14 @@ class CommandTarget:
             raise _wrong_sequence(reply.seq, asked)
         return reply
 
-    def _check(self, manager: Manager, calls: int, answers: tuple[Answer, ...]) -> None:
-        """As many answers as calls, and in each the state that was promised."""
+    def _check(
+        self,
+        manager: Manager,
+        calls: int,
+        answers: tuple[Answer, ...],
+        watched: Collection[int] | None = None,
+    ) -> None:
+        """As many answers as calls, and in each that is watched the state that was promised."""
         failed = next((k for k, a in enumerate(answers) if a.error is not None), None)
         if failed is not None and failed != len(answers) - 1:
             raise AdapterError(f"answers after call {failed + 1}, which failed")
@@ -365,7 +384,7 @@ class CommandTarget:
             raise AdapterError(f"{len(answers)} answers to {calls} calls")
         observed = self._observed[manager]
         for k, answer in enumerate(answers):
-            if answer.error is None:
+            if answer.error is None and (watched is None or k in watched):
                 _check_observed(k, answer, observed)
 
     def _quick_answers(self, case: Posted, line: bytes, seq: int) -> tuple[Answer, ...]:

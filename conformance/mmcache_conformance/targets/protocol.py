@@ -62,13 +62,16 @@ any other is a misspelling, which would make a target lose vectors in silence.""
 # --- what goes to a target, and what comes back ------------------------------------------------
 
 
-class Case(msgspec.Struct, frozen=True):
+class Case(msgspec.Struct, frozen=True, omit_defaults=True):
     """A vector without its expectations."""
 
     id: str
     manager: Manager
     parameters: Parameters
     calls: tuple[Call, ...]
+    watched: tuple[int, ...] | None = None
+    """The calls after which the state is compared, by their numbers; after the others it need not
+    be shown. None for all of them."""
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -121,7 +124,10 @@ class TogetherTarget(Protocol):
 def case_of(vector: Vector) -> Case:
     """The vector as a target may see it."""
     calls = tuple(step.call for step in vector.steps)
-    return Case(vector.id, vector.manager, vector.parameters, calls)
+    watched = tuple(k for k, step in enumerate(vector.steps) if step.expect.observe != Observed())
+    all_of_them = len(watched) == len(calls)
+    shown = None if all_of_them else watched
+    return Case(vector.id, vector.manager, vector.parameters, calls, shown)
 
 
 def call_name(call: Call) -> str:

@@ -8,8 +8,8 @@ second class were added.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
@@ -87,11 +87,19 @@ class PythonTarget:
         self._load = load
         self._configuration = configuration
         self._config: object = None
+        self._found: ManagerClasses | None = None
         self._classes: dict[Manager, type] = {}
         self._observed: dict[Manager, tuple[str, ...]] = {}
 
-    def start(self) -> Implementation:
-        found = self._load()
+    def load(self) -> ManagerClasses:
+        """The classes, which are loaded once. Raises `TargetError`."""
+        if self._found is None:
+            self._found = self._load()
+        return self._found
+
+    def start(self, *, touch: bool = True) -> Implementation:
+        """As every target; `touch`: whether each call is tried on an instance."""
+        found = self.load()
         self._config = self._configuration()
         capabilities: dict[Kind, tuple[str, ...]] = {}
         undriven: dict[Kind, str] = {}
@@ -101,7 +109,7 @@ class PythonTarget:
             if cls is None:
                 continue
             probe = self._probe(cls)
-            calls, why = _offered(cls, probe)
+            calls, why = _offered(cls, probe, touch=touch)
             if why is not None:
                 undriven[manager] = why
             probe = self._probe(cls)
@@ -159,6 +167,7 @@ class PythonTarget:
 
     def stop(self) -> None:
         self._classes = {}
+        self._found = None
 
     def _player(self, case: Case, live: LiveManager | None = None) -> _Player:
         kind = case.manager
@@ -219,31 +228,37 @@ class _Player:
         self._case = case
         self.requests = requests
         self._readers = [(name, READERS[case.manager][name]) for name in observed]
+        self._watched = None if case.watched is None else frozenset(case.watched)
         self.manager: Any = None
         self._failed = False
         self.answers: list[Answer] = []
-        with self._one_answer():
+        try:
             self.manager = new()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self._fail(error)
 
     def make(self, k: int) -> None:
         """The call with this index, if there is one and none has failed before."""
         if self._failed or k >= len(self._case.calls):
             return
-        with self._one_answer():
+        try:
             returns = plain_answer(_make(self.manager, self._case.calls[k], self.requests))
+            if self._watched is not None and k not in self._watched:
+                self.answers.append(Answer(returns))
+                return
             state = {name: read(self.manager, self.requests) for name, read in self._readers}
             self.answers.append(Answer(returns, Observed(**state)))
-
-    @contextmanager
-    def _one_answer(self) -> Iterator[None]:
-        """Whatever is raised is the last answer."""
-        try:
-            yield
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit and pytest's outcomes are answers too
-            self._failed = True
-            self.answers.append(Answer(error=_misfit(error) or describe_exception(error)))
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Whatever is raised is the last answer."""
+        self._failed = True
+        self.answers.append(Answer(error=_misfit(error) or describe_exception(error)))
 
 
 class LiveManager:
@@ -298,7 +313,9 @@ class _FakeRequest:
 
     def __init__(self, request: Request) -> None:
         self.request_id = request.request_id
-        self.mm_features = [_FakeFeature(item.identifier) for item in request.items]
+        distinct = {id(item): item for item in request.items}  # a few, of which some are repeated
+        made = {key: _FakeFeature(item.identifier) for key, item in distinct.items()}
+        self.mm_features = [made[id(item)] for item in request.items]
         self.mm_hashes = [item.identifier for item in request.items]
         self.num_encoder_inputs = len(request.items)
         self.has_encoder_inputs = bool(request.items)
@@ -347,7 +364,7 @@ _TOUCH: tuple[Call, ...] = (
 """Each call once or twice, as any manager must take it."""
 
 
-def _offered(cls: type, probe: object) -> tuple[list[str], str | None]:
+def _offered(cls: type, probe: object, *, touch: bool) -> tuple[list[str], str | None]:
     """The calls that the class has, and why it cannot be driven, if so.
 
     A call that is declared and not implemented is one that it does not have. Whatever else goes
@@ -355,7 +372,7 @@ def _offered(cls: type, probe: object) -> tuple[list[str], str | None]:
     """
     calls = [op for op in CALLS if callable(getattr(cls, op, None))]
     why = lacks_of(cls, calls) or other_signature(probe, calls)
-    if why is not None:
+    if why is not None or not touch:
         return calls, why
     requests = {r.request_id: _FakeRequest(r) for r in _TOUCHED.requests}
     free: list[object] = []

@@ -19,9 +19,11 @@ from .protocol import Answer, Case
 
 __all__ = [
     "BESIDE_FEATURE",
+    "DROPS_LAST",
     "ENGINE_CAPABILITIES",
     "PROTOCOL_VERSION",
     "SNAPSHOTS_FEATURE",
+    "WATCHED_FEATURE",
     "AbortRequest",
     "About",
     "EngineCall",
@@ -50,6 +52,9 @@ BESIDE_FEATURE = "beside"
 
 SNAPSHOTS_FEATURE = "snapshots"
 """The adapter can keep copies of a manager, and go on from one."""
+
+WATCHED_FEATURE = "watched"
+"""The adapter shows the state only after those calls of a case that are `watched`."""
 
 SequenceNumber = Annotated[int, msgspec.Meta(ge=1)]
 SnapshotNumber = Annotated[int, msgspec.Meta(ge=0)]
@@ -162,7 +167,8 @@ class Started(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """For each kind of manager that it has: the calls, the observables, and other capabilities.
     For an engine: what it can be configured to do (`ENGINE_CAPABILITIES`)."""
     features: tuple[str, ...] = ()
-    """What it understands beyond the least: `beside`, `snapshots`. Others are not asked of it."""
+    """What it understands beyond the least: `beside`, `snapshots`, `watched`. Others are not asked
+    of it."""
 
 
 class Ran(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -218,6 +224,10 @@ class Passed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seq: SequenceNumber
     passes: tuple[EnginePass, ...]
 
+
+DROPS_LAST = "drops_last"
+"""The worker of an engine gathers before it drops what was reported: what is reported can still be
+gathered in that step. The others drop first."""
 
 ENGINE_CAPABILITIES = (
     "priority",

@@ -41,7 +41,7 @@ from .model import (
     TargetReport,
     Verdict,
 )
-from .stretch import BESIDE, companions, stretched
+from .stretch import BESIDE, Stretched, by_itself, companions, largest_number, stretched
 
 __all__ = [
     "could_not",
@@ -60,12 +60,12 @@ def run_target(
     *,
     fail_fast: bool = False,
     directory: Path | None = None,
-    stretch: bool = False,
+    stretch: bool = True,
 ) -> TargetReport:
     """All verdicts on one target.
 
-    `directory` is where the vectors are, if not in the package. With `stretch`, a vector that
-    passes is also played in larger worlds, and fails if it fails in one of them.
+    `directory` is where the vectors are, if not in the package. A vector that passes is also
+    played in larger worlds, and fails if it fails in one of them; not without `stretch`.
     """
     started = time.perf_counter()
     implementation: Implementation | None = None
@@ -102,7 +102,7 @@ def run_vector(
     vector: AnyVector,
     directory: Path | None = None,
     *,
-    stretch: bool = False,
+    stretch: bool = True,
 ) -> Verdict:
     """One vector on a started target, as `run_target` does it. Never raises for what that does."""
     clauses = defended().get(vector.id, vector.clauses)
@@ -119,7 +119,9 @@ def run_vector(
         missing = missing_capability(vector, implementation)
         if missing is not None:
             return _skipped(plain, f"needs {missing}, which {implementation.name} does not have")
-        found = _run_calls(target, vector, plain, again, stretch)
+        largest = largest_number(implementation.language) if stretch else None
+        ends = "free" in implementation.capabilities.get(vector.manager, ())
+        found = _run_calls(target, vector, plain, again, largest, ends)
     except AdapterError as error:
         found = _errored(plain, str(error))
     except KeyboardInterrupt:
@@ -142,14 +144,20 @@ def _errored(plain: Verdict, reason: str) -> Verdict:
 
 
 def _run_calls(
-    target: ManagerTarget, vector: Vector, plain: Verdict, again: str, stretch: bool
+    target: ManagerTarget,
+    vector: Vector,
+    plain: Verdict,
+    again: str,
+    largest: int | None,
+    ends: bool,
 ) -> Verdict:
-    """The calls of the vector, and the first answer that is not as expected."""
+    """The calls of the vector, and the first answer that is not as expected; also in larger worlds,
+    if there is a `largest` number."""
     case = case_of(vector)
     name: str | None = None
     wrong = first_difference(vector.steps, target.run(case))
-    if wrong is None and stretch:
-        name, wrong = _stretched_difference(target, vector, case)
+    if wrong is None and largest is not None:
+        name, wrong = _stretched_difference(target, vector, case, largest, ends)
     if wrong is None:
         return plain
     step, differences = wrong
@@ -162,13 +170,16 @@ def _run_calls(
 
 
 def _stretched_difference(
-    target: ManagerTarget, vector: Vector, case: Case
+    target: ManagerTarget, vector: Vector, case: Case, largest: int, ends: bool
 ) -> tuple[str | None, tuple[int, tuple[Difference, ...]] | None]:
     """The first larger world in which an answer is not as expected, and where it is not."""
-    for longer in stretched(case):
-        answers = [longer.back(answer) for answer in target.run(longer.case)]
-        wrong = first_difference(vector.steps, answers)
+    for longer in stretched(case, largest, ends=ends):
+        wrong = _in_world(target, vector, longer)
         if wrong is not None:
+            for smaller in by_itself(longer, case):
+                alone = _in_world(target, vector, smaller)
+                if alone is not None:
+                    return smaller.name, alone
             return longer.name, wrong
     if isinstance(target, TogetherTarget) and target.runs_together:
         together = target.run_together((case, *companions(case)))
@@ -181,6 +192,17 @@ def _stretched_difference(
             if told not in ((), None):
                 return BESIDE, (0, (Difference("returns", (), told),))
     return None, None
+
+
+def _in_world(
+    target: ManagerTarget, vector: Vector, longer: Stretched
+) -> tuple[int, tuple[Difference, ...]] | None:
+    """What differs in this world, and at which call; looked at after each, once something does."""
+    wrong = first_difference(vector.steps, longer.answers(target.run(longer.case)))
+    if wrong is None or longer.case.watched is None:
+        return wrong
+    looked_at = msgspec.structs.replace(longer.case, watched=None)
+    return first_difference(vector.steps, longer.answers(target.run(looked_at))) or wrong
 
 
 def _run_workload(target: Target, vector: EngineVector, plain: Verdict, again: str) -> Verdict:

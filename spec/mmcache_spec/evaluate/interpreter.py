@@ -14,7 +14,7 @@ from typing import Any
 
 from ..kernel.goals import ANY, Goal
 from ..kernel.system import Action, Invariant, Property, TransitionSystem
-from ..kernel.terms import Binder, Function, Literal, Op, Sort, Symbol, Term
+from ..kernel.terms import Binder, Function, Literal, Op, Sort, Symbol, Term, alpha_form
 
 __all__ = ["ActionCall", "Interpreter", "State", "Step", "World"]
 
@@ -58,6 +58,8 @@ class _Scope:
     after: State
     arguments: Mapping[str, Value]
     result: Value
+    named: dict[int, Value] = field(default_factory=dict)
+    """By their identity: the values of named terms that have no free variable."""
 
 
 _OF_ALL: Mapping[str, Callable[..., Value]] = {
@@ -79,11 +81,17 @@ _OF_ALL: Mapping[str, Callable[..., Value]] = {
 
 
 class Interpreter:
-    """Runs one transition system in one finite world."""
+    """Runs one transition system in one finite world.
 
-    def __init__(self, system: TransitionSystem, world: World) -> None:
+    Without the `record`, what an observer notes down stays as it is at first: quicker for who asks
+    only what is answered and shown, on which the record has no influence.
+    """
+
+    def __init__(self, system: TransitionSystem, world: World, *, record: bool = True) -> None:
         self.system = system
         self.world = world
+        self._kept_up = {v.name for v in system.variables if record or v.role != "ghost"}
+        self._closed: dict[int, tuple[Term, bool]] = {}
 
     def initial(self) -> dict[str, Value]:
         nothing = _Scope({}, {}, {}, None)
@@ -101,7 +109,8 @@ class Interpreter:
         scope = _Scope(state, {}, call.arguments, answer)
         after = dict(state)
         for name, term in action.updates.items():
-            after[name] = self._value(term, scope, {})
+            if name in self._kept_up:
+                after[name] = self._value(term, scope, {})
         return Step(call, (), answer, state, after)
 
     def run(self, calls: Sequence[ActionCall], start: State | None = None) -> Iterator[Step]:
@@ -249,6 +258,11 @@ class Interpreter:
         raise TypeError(term.name)
 
     def _operator(self, term: Op, at: _Scope, bound: Mapping[Symbol, Value]) -> Value:
+        if term.name == "named" and self._is_closed(term):
+            known = at.named
+            if id(term) not in known:
+                known[id(term)] = self._value(term.args[0], at, {})
+            return known[id(term)]
         # Each is evaluated when it is asked for: what decides a formula may come first.
         values = (self._value(a, at, bound) for a in term.args)
         if (of_all := _OF_ALL.get(term.name)) is not None:
@@ -272,6 +286,12 @@ class Interpreter:
                 weight = self._function(term.function)
                 return sum(weight[x] for (x,) in next(values))
         raise TypeError(f"no operator {term.name!r}")
+
+    def _is_closed(self, term: Op) -> bool:
+        """Whether its value is the same wherever it stands in one formula about one step."""
+        if id(term) not in self._closed:
+            self._closed[id(term)] = term, not alpha_form(term)[1]  # kept: so is its identity
+        return self._closed[id(term)][1]
 
     def _function(self, function: Function | None) -> Mapping[str, Value]:
         assert function is not None

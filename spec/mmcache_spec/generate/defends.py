@@ -19,7 +19,7 @@ from mmcache_vectors.manager import Vector
 from ..evaluate.interpreter import Interpreter, Step
 from ..kernel.system import TransitionSystem
 from ..kernel.terms import INT, SetSort
-from ..oracle import Replay
+from ..oracle import Replay, agrees
 from .managers import specified, system_name, wrong_ledgers
 from .worth import mutants_of
 
@@ -54,7 +54,7 @@ def _first_broken(
     right, other = Replay(system, vector.parameters), Replay(wrong, vector.parameters)
     for step in vector.steps:
         right.answer(step.call)
-        if other.answer(step.call) == step.expect:
+        if agrees(other.answer(step.call), step.expect):
             continue
         if len(other.steps) != len(right.steps):
             return  # it refuses the call: no answer, so no clause

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mmcache_vectors.manager import (
     Call,
+    Expect,
     GetFreedMmHashes,
     Parameters,
     Provenance,
@@ -83,15 +84,19 @@ def answered(
     system: TransitionSystem,
     parameters: Parameters,
     calls: Sequence[Call],
+    shown: Callable[[int, Expect], Expect] = lambda number, answer: answer,
 ) -> Vector:
-    """The vector of these calls: what `specified` answers, and which variants answer otherwise."""
-    replay = Replay(system, parameters)
+    """The vector of these calls: what `specified` answers, and which variants answer otherwise.
+
+    `shown` says how much of an answer is expected, by the number of the call.
+    """
+    replay = Replay(system, parameters, record=False)
     steps = []
-    for call in calls:
+    for number, call in enumerate(calls):
         answer = replay.answer(call)
         if answer is None:
             raise ValueError(f"{slug}: the specified guards refuse {call}")
-        steps.append(Step(call, answer))
+        steps.append(Step(call, shown(number, answer)))
     manager = MANAGERS[system.name]
     return Vector(
         format="mmcache/vector",

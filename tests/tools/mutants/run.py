@@ -1,6 +1,6 @@
 """How many small changes of the code do the vectors, or the tests, notice?
 
-    python -m tests.tools.mutants.run [GROUP]... [--every N] [--list] [--vectors DIR]
+    python -m tests.tools.mutants.run [GROUP]... [--sample N] [--seed S] [--list] [--vectors DIR]
 
 cosmic-ray changes a copy of a package, one operator, number or condition at a time. On each mutant
 of the reference the vectors of the package, and nothing else, are run; on each of a module that
@@ -8,8 +8,8 @@ judges, the tests that `groups.py` names. Every survivor must be explained in `s
 every explanation must still be needed. Exit code 0 if both hold and enough of the mutants that can
 be killed are killed.
 
-With `--every N` only each N-th mutant is made, the same ones each time; whether every explanation
-is needed is then not asked.
+With `--sample N` only N mutants of each group are made, drawn by the seed, the same ones each time;
+whether every explanation is needed is then not asked.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import argparse
 import ast
 import compileall
 import os
+import random
 import shlex
 import shutil
 import subprocess
@@ -84,7 +85,8 @@ class Explanation:
 def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.tools.mutants.run")
     options.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}")
-    options.add_argument("--every", type=int, default=1, metavar="N", help="only each N-th mutant")
+    options.add_argument("--sample", type=int, metavar="N", help="only N mutants of each group")
+    options.add_argument("--seed", type=int, default=0, metavar="S", help="draws the sample")
     options.add_argument("--list", action="store_true", help="show the explained survivors too")
     options.add_argument("--vectors", type=Path, metavar="DIR", help="instead of the package's")
     asked = options.parse_args()
@@ -98,11 +100,11 @@ def _run(name: str, asked: argparse.Namespace) -> bool:
     """Whether every survivor of a group is explained, and enough are killed."""
     explanations = [e for e in _explanations() if e.group == name]
     with tempfile.TemporaryDirectory() as directory:
-        outcomes = dict(_outcomes(GROUPS[name], Path(directory), asked.every, asked.vectors))
+        outcomes = dict(_outcomes(GROUPS[name], Path(directory), asked))
     survivors = [m for m, killed in outcomes.items() if not killed]
     found = {m: next((e for e in explanations if e.covers(m)), None) for m in survivors}
     unexplained = [m for m, e in found.items() if e is None]
-    unneeded = [e for e in explanations if e not in found.values() and asked.every == 1]
+    unneeded = [e for e in explanations if e not in found.values() and asked.sample is None]
     kinds = [e.kind for e in found.values() if e is not None]
     killable = len(outcomes) - kinds.count("equivalent") - kinds.count("outside")
     killed = len(outcomes) - len(survivors)
@@ -114,7 +116,7 @@ def _run(name: str, asked: argparse.Namespace) -> bool:
         for mutant, e in found.items():
             print(f"survives, {e.kind if e else '?'}: {mutant}")
     by = "its tests" if GROUPS[name].tests else "the vectors"
-    part = "" if asked.every == 1 else f" (each {asked.every}th)"
+    part = "" if asked.sample is None else f" (drawn by seed {asked.seed})"
     print(
         f"{name}: {len(outcomes)} mutants{part}, {killed} killed by {by} alone; "
         f"{kinds.count('equivalent')} equivalent, {kinds.count('outside')} outside of what {by} "
@@ -130,7 +132,7 @@ def _explanations() -> list[Explanation]:
 
 
 def _outcomes(
-    group: Group, directory: Path, every: int, vectors: Path | None
+    group: Group, directory: Path, asked: argparse.Namespace
 ) -> Iterator[tuple[Mutant, bool]]:
     """Each mutant, and whether it was killed."""
     package = group.package.name
@@ -141,7 +143,7 @@ def _outcomes(
     compileall.compile_dir(
         directory / package, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH
     )
-    killer = _killer(group, vectors)
+    killer = _killer(group, asked.vectors)
     config = CONFIG.format(
         modules=", ".join(f'"{package}/{m}"' for m in group.modules),
         timeout=group.timeout,
@@ -162,7 +164,7 @@ def _outcomes(
     subprocess.run(killer, cwd=directory, env=environment, check=True)
     cosmic_ray("init", "config.toml", "session.sqlite")
     with use_db(directory / "session.sqlite", WorkDB.Mode.open) as database:
-        _skip(database, group, directory / package, every)
+        _skip(database, directory / package, asked.sample, asked.seed)
     cosmic_ray("exec", "config.toml", "session.sqlite")
     with use_db(directory / "session.sqlite", WorkDB.Mode.open) as database:
         results = dict(database.results)
@@ -200,19 +202,22 @@ def _module(item: WorkItem, package: Path) -> str:
     return str(Path(mutation.module_path).relative_to(package.name))
 
 
-def _skip(database: WorkDB, group: Group, package: Path, every: int) -> None:
+def _skip(database: WorkDB, package: Path, sample: int | None, seed: int) -> None:
     """Annotations are never evaluated, so to change one is to change nothing; and the sample."""
     items = sorted(database.work_items, key=lambda item: _place(item, package))
-    kept = 0
+    made = [item for item in items if not _of_an_annotation(item, package)]
+    if sample is not None:
+        made = random.Random(seed).sample(made, min(sample, len(made)))
+    kept = {item.job_id for item in made}
     for item in items:
-        (mutation,) = item.mutations
-        spans = _annotations((package / _module(item, package)).read_text())
-        annotation = any(
-            start <= mutation.start_pos and mutation.end_pos <= end for start, end in spans
-        )
-        kept += not annotation
-        if annotation or kept % every:
+        if item.job_id not in kept:
             database.set_result(item.job_id, WorkResult(worker_outcome=WorkerOutcome.SKIPPED))
+
+
+def _of_an_annotation(item: WorkItem, package: Path) -> bool:
+    (mutation,) = item.mutations
+    spans = _annotations((package / _module(item, package)).read_text())
+    return any(start <= mutation.start_pos and mutation.end_pos <= end for start, end in spans)
 
 
 def _place(item: WorkItem, package: Path) -> tuple[str, str, int]:

@@ -64,7 +64,7 @@ def test_the_other_kind_of_manager_is_tested_all_the_same() -> None:
     assert done.exit_code == 3
     assert "encoder_decoder: Cannot be driven: `can_allocate` takes 2 arguments" in done.output
     assert "FAIL" not in done.output
-    report = run_target(open_target(f",{wrong}"), ())
+    report = run_target(open_target(f",{wrong}"), (), stretch=False)
     assert report.implementation is None
 
 
@@ -129,6 +129,7 @@ def test_what_was_not_tested_is_named(fork: Path) -> None:
 
 
 def test_another_class_of_the_file_can_be_named(fork: Path) -> None:
+    """L1 is broken by the one, and kept by the other."""
     done = invoke("run", "-q", f"vllm:{fork}:ScoreEncoderCacheManager")
     assert done.exit_code == 1
     assert "decisions: unfiltered_report" in done.output
@@ -195,14 +196,15 @@ def test_a_configuration_can_be_given(
     monkeypatch.setitem(
         sys.modules, __name__, sys.modules.get(__name__, sys.modules[cls.__module__])
     )
-    done = invoke("run", "-q", target)
+    done = invoke("run", "-q", "--in-process", target)
     assert done.exit_code == 3
     assert "give it a configuration: --vllm-config module:NAME" in done.output
-    assert invoke("run", "-q", target, "--vllm-config", f"{__name__}:{name}").exit_code == 0
+    given = ("--vllm-config", f"{__name__}:{name}")
+    assert invoke("run", "-q", "--in-process", target, *given).exit_code == 0
     monkeypatch.setenv("MMCACHE_VLLM_CONFIG", f"{__name__}:{name}")
-    assert open_target(target).start().capabilities
+    assert open_target(target, in_process=True).start().capabilities
     assert invoke("run", target, "--vllm-config", "nothing").exit_code == 2
-    assert invoke("run", target, "--vllm-config", f"{__name__}:absent").exit_code == 3
+    assert invoke("run", target, "--vllm-config", f"{__name__}:absent").exit_code == 3  # in a child
 
 
 # --- forks under other names -------------------------------------------------------------------
@@ -262,18 +264,23 @@ def test_an_installed_fork_is_not_mixed_in(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "says"),
+    ("words", "code", "says", "quiet"),
     [
-        (["--require", "reset"], 0, ""),
-        (["--require", "encoder_decoder"], 3, "it lacks encoder_decoder, which --require asks"),
-        (["--require", "allocate_again", "--require", "x-mine"], 3, "it lacks allocate_again, x-m"),
-        (["--require", "can_alocate"], 2, "no capability (did you mean can_allocate?)"),
-        (["--max-skipped", "1000"], 0, ""),
-        (["--max-skipped", "3"], 3, "skipped, more than --max-skipped 3"),
-        (["--max-skipped", "-1"], 2, "-1 is not in the range"),
+        (["--require", "reset"], 0, "", ["-q"]),
+        (["--require", "encoder_decoder"], 3, "it lacks encoder_decoder, which --require asks", []),
+        (
+            ["--require", "allocate_again", "--require", "x-mine"],
+            3,
+            "it lacks allocate_again, x-m",
+            ["-q"],
+        ),
+        (["--require", "can_alocate"], 2, "no capability (did you mean can_allocate?)", []),
+        (["--max-skipped", "1000"], 0, "", []),
+        (["--max-skipped", "3"], 3, "skipped, more than --max-skipped 3", []),
+        (["--max-skipped", "3"], 3, "skipped, more than --max-skipped 3", ["-q"]),
+        (["--max-skipped", "-1"], 2, "-1 is not in the range", []),
     ],
 )
-@pytest.mark.parametrize("quiet", [[], ["-q"]])
 def test_what_is_demanded(words: list[str], code: int, says: str, quiet: list[str]) -> None:
     done = invoke("run", "tests.support.plain_managers:Manager", *words, *quiet)
     assert done.exit_code == code

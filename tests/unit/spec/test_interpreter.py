@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from mmcache_conformance.suites.load import load_suite
 from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, Step, World
+from mmcache_spec.generate.managers import specified
 from mmcache_spec.kernel.goals import ANY, Goal
 from mmcache_spec.kernel.system import Action, ActionProperty, Invariant, TransitionSystem
 from mmcache_spec.kernel.terms import (
@@ -37,6 +39,7 @@ from mmcache_spec.kernel.terms import (
     state,
     total,
 )
+from mmcache_spec.oracle import Replay
 
 SHELF = Sort("Shelf")
 taken = state("taken", SetSort.of(SHELF))
@@ -267,3 +270,28 @@ def test_the_calls_of_an_action() -> None:
         ("low", 1),
         ("low", 4),
     ]
+
+
+def test_without_the_record_it_answers_the_same() -> None:
+    """On the long walks of the suite: what an observer notes has no influence."""
+    vector = max(load_suite(), key=lambda v: (v.manager == "encoder_cache", len(v.steps)))
+    noted = Replay(specified("ledger"), vector.parameters)
+    quick = Replay(specified("ledger"), vector.parameters, record=False)
+    ghosts = {v.name for v in noted.system.variables if v.role == "ghost"}
+    for step in vector.steps:
+        assert noted.answer(step.call) == quick.answer(step.call)
+    assert all(noted.state[n] == quick.state[n] for n in noted.state if n not in ghosts)
+    assert any(noted.state[n] != quick.state[n] for n in ghosts)
+
+
+def test_a_named_term_is_evaluated_once_in_a_scope_and_anew_in_the_next() -> None:
+    """`gone` stands in five places of an admission; what it was must not be kept for the next."""
+    vector = max(load_suite(), key=lambda v: (v.manager == "encoder_cache", len(v.steps)))
+    kept = Replay(specified("ledger"), vector.parameters)
+    for step in vector.steps:
+        anew = Interpreter(specified("ledger"), kept.interpreter.world)
+        before = kept.state
+        answer = kept.answer(step.call)
+        assert answer is not None
+        done = kept.steps[-1]
+        assert anew.call(before, done.call).after == kept.state

@@ -73,10 +73,10 @@ def _design(kind: str, name: str, system: TransitionSystem = LEDGER) -> WrongDes
 
 
 def test_the_same_designs_come_again_under_the_same_names() -> None:
-    once = [d.name for d in wrong_designs(LEDGER, KINDS, most=2, seed=3)]
-    again = [d.name for d in wrong_designs(ledger(), KINDS, most=2, seed=3)]
+    once = [d.name for d in wrong_designs(LEDGER, KINDS, most=1, seed=3)]
+    again = [d.name for d in wrong_designs(ledger(), KINDS, most=1, seed=3)]
     assert once == again
-    assert once != [d.name for d in wrong_designs(LEDGER, KINDS, most=2, seed=4)]
+    assert once != [d.name for d in wrong_designs(LEDGER, KINDS, most=1, seed=4)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -89,7 +89,7 @@ def test_no_two_designs_of_a_kind_have_one_name_and_a_part_is_a_part(kind: str) 
 
 def test_no_wrong_design_edits_the_record() -> None:
     record = {m.variable.name for m in LEDGER.monitors}
-    for design in wrong_designs(LEDGER, KINDS, most=20):
+    for design in wrong_designs(LEDGER, KINDS, most=8):
         for mine, theirs in zip(LEDGER.actions, design.system.actions, strict=True):
             assert mine.modifies & record == theirs.modifies & record, design.name
 
@@ -181,8 +181,9 @@ def test_no_wrong_encoder_decoder_survives(kind: str) -> None:
     assert row.count("condemned") > 0
 
 
-def test_some_wrong_ledgers_of_every_kind_and_none_survives() -> None:
-    fates = {judge(ARENA, d.system).fate for d in wrong_designs(LEDGER, KINDS, most=3, seed=1)}
+@pytest.mark.parametrize("most", [1, pytest.param(6, marks=pytest.mark.slow)])
+def test_some_wrong_ledgers_of_every_kind_and_none_survives(most: int) -> None:
+    fates = {judge(ARENA, d.system).fate for d in wrong_designs(LEDGER, KINDS, most=most, seed=1)}
     assert "survives" not in fates
 
 

