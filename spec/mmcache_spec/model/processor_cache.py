@@ -36,11 +36,10 @@ from ..kernel.terms import (
     named,
     setof,
 )
-from .processor_cache_clauses import (
-    CALL_CLAIMS,
+from .processor_cache_clauses import CALL_CLAIMS, RECORD
+from .processor_cache_proof import (
     DELIVER_PREMISES,
     INVARIANTS,
-    RECORD,
     TAKE_PREMISES,
     deliver_lemmas,
     take_lemmas,
