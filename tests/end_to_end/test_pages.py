@@ -99,7 +99,7 @@ OF_OTHERS = {
     "--ec-manager-config",  # vLLM
     *("--write", "--check"),  # of `python -m mmcache_spec.generate.engine_seeds`
     "--every",  # of tests.tools.mutants.run
-    "--held-out",  # of tests.tools.faults.kill
+    "--list",  # of tests.tools.faults.kill
 }
 
 

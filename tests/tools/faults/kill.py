@@ -1,6 +1,6 @@
 """Which faults does `run` notice, and which `differ`?
 
-    python -m tests.tools.faults.kill [--held-out] [--sequences N] [--markdown] [NAME]...
+    python -m tests.tools.faults.kill [--list LIST] [--sequences N] [--markdown] [NAME]...
 
 Builds the C++ example once for each fault, with the programs kept in build/faults, and shows for
 each the first vector that fails, in which larger world if only there, and the number of the first
@@ -24,7 +24,7 @@ from mmcache_conformance.verdicts.model import CallFailure
 from mmcache_conformance.verdicts.run import run_target
 
 from .build import build_all
-from .catalogue import Fault, faults
+from .catalogue import LISTS, Fault, faults
 
 __all__ = ["Killed", "killed_by", "main"]
 
@@ -96,9 +96,9 @@ def main() -> int:
     options.add_argument("names", nargs="*", metavar="NAME")
     options.add_argument("--sequences", type=int, default=SEQUENCES)
     options.add_argument("--markdown", action="store_true")
-    options.add_argument("--held-out", action="store_true", help="those of held_out.toml")
+    options.add_argument("--list", choices=LISTS, default="catalogue", help="of this file")
     asked = options.parse_args()
-    known = faults(asked.held_out)
+    known = faults(asked.list)
     chosen = tuple(f for f in known if not asked.names or f.name in asked.names)
     built = build_all((None, *chosen))
     assert killed_by(built[""], 2000) == Killed(None, None, None), "the example itself is wrong"
