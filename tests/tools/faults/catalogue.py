@@ -1,4 +1,4 @@
-"""The faults of `catalogue.toml` and of the lists that were held out, and the sources with one in it."""
+"""The faults of `catalogue.toml` and of the lists held out, and the sources with one of them."""
 
 from __future__ import annotations
 
