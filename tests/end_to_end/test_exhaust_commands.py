@@ -63,7 +63,9 @@ def test_a_restore_that_does_not_restore_is_found_and_never_judged(build: Build)
     assert run("run", "-q", f"cmd:{shlex.quote(str(program))}").exit_code == 0
 
 
-@pytest.mark.parametrize("flags", [(), ("-O1",)], ids=["snapshots", "again"])
+@pytest.mark.parametrize(
+    "flags", [(), pytest.param(("-O1",), marks=pytest.mark.slow)], ids=["snapshots", "again"]
+)
 def test_a_wrong_report_is_found_by_five_calls_and_named(build: Build, flags: tuple[str]) -> None:
     source = PROGRAMS / "shares.cpp" if flags else CPP / "example.cpp"
     found = search(build(source, "-DUNFILTERED_REPORT", *flags))

@@ -201,6 +201,7 @@ def test_a_switch_of_the_reference_is_the_switch_of_the_specification(variant: s
     ],
 )
 def test_and_of_no_other(variant: str, begins: str) -> None:
+    """S1, S2, S3, S5: a switch that breaks one is seen beside the specification that keeps it."""
     (vector,) = (v for v in load_suite(None, ENGINES) if v.id.startswith(begins))
     with pytest.raises(AssertionError):
         _lockstep(ENGINE, variant, vector)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
 
 from mmcache_spec.campaign import workers
 
@@ -50,18 +52,13 @@ def run_campaign(
     assert count is not None or seconds is not None
     started = time.perf_counter()
     until = None if seconds is None else time.time() + seconds
-    total = Done(0, 0, 0, 0)
-    found: list[Finding] = []
-    units = _units(count)
-    while (done := _until_new(campaign, units, until, jobs, cluster, on_progress)) is not None:
-        finding, done_now = done
-        total = _sum(total, done_now)
-        if finding is None:
-            break
-        found.append(finding)
-        if len(found) >= findings:
-            break
-        campaign = _knowing(campaign, finding)
+    play = _Play(campaign, until, findings)
+    if cluster is None and jobs == 1:
+        play.units(_units(count), 1, partial(_Later, on_progress))
+    else:
+        with workers(cluster, jobs=jobs) as executor:
+            play.units(_units(count), 2 * jobs, executor.submit, on_progress)
+    total, found = play.total, play.found
     return DifferReport(
         exit_code=_exit_code(total, found),
         target=campaign.target,
@@ -96,44 +93,113 @@ def _units(count: int | None) -> Iterator[tuple[int, int | None]]:
         unit += 1
 
 
-def _until_new(
-    campaign: Campaign,
-    units: Iterator[tuple[int, int | None]],
-    until: float | None,
-    jobs: int,
-    cluster: str | None,
-    on_progress: Callable[[int], None],
-) -> tuple[Finding | None, Done] | None:
-    """Units in their order, up to the first with a finding."""
-    total = Done(0, 0, 0, 0)
-    if cluster is None and jobs == 1:
-        for unit, most in units:
-            if until is not None and time.time() > until:
-                break
-            done = search(campaign, unit, most, until, on_progress)
-            total = _sum(total, done)
-            if done.finding is not None:
-                return done.finding, total
-        return None, total
-    with workers(cluster, jobs=jobs) as executor:
-        running: list[Future[Done]] = []
-        exhausted = False
+class _Result(Protocol):
+    """What a submitted unit will have done."""
+
+    def result(self) -> Done: ...
+
+    def cancel(self) -> bool: ...
+
+
+class _Later:
+    """A unit that is played here, when its result is wanted."""
+
+    def __init__(self, on_progress: Callable[[int], None], work: Any, *given: Any) -> None:
+        self.result: Callable[[], Done] = partial(work, *given, on_progress)
+
+    def cancel(self) -> bool:
+        return True
+
+
+@dataclass
+class _Unit:
+    number: int
+    most: int | None
+    result: _Result
+    campaign: Campaign
+    """With what was known when it was submitted."""
+
+
+class _Play:
+    """The units of a campaign, judged in their order, whoever plays them.
+
+    A unit ends at what it does not know. It is then played again with that known, so that nothing
+    of it is lost; and so is one that was on its way meanwhile and ended at the same.
+    """
+
+    def __init__(self, campaign: Campaign, until: float | None, findings: int) -> None:
+        self._campaign, self._until, self._findings = campaign, until, findings
+        self.total = Done(0, 0, 0, 0)
+        self.found: list[Finding] = []
+
+    def units(
+        self,
+        units: Iterator[tuple[int, int | None]],
+        at_once: int,
+        submit: Callable[..., _Result],
+        on_progress: Callable[[int], None] = lambda sequences: None,
+    ) -> None:
+        """Play them until the budget is spent, or enough is found."""
+
+        def submitted(unit: int, most: int | None) -> _Unit:
+            campaign = self._campaign
+            return _Unit(unit, most, submit(search, campaign, unit, most, self._until), campaign)
+
+        running: deque[_Unit] = deque()
         while True:
-            while not exhausted and len(running) < 2 * jobs:
+            while len(running) < at_once and not self._over():
                 following = next(units, None)
-                if following is None or (until is not None and time.time() > until):
-                    exhausted = True
+                if following is None:
                     break
-                running.append(executor.submit(search, campaign, *following, until))
+                running.append(submitted(*following))
             if not running:
-                return None, total
-            done = running.pop(0).result()
+                return
+            unit = running.popleft()
+            done = unit.result.result()
             on_progress(done.sequences)
-            total = _sum(total, done)
-            if done.finding is not None:
-                for job in running:
-                    job.cancel()
-                return done.finding, total
+            while self._must_be_played_again(done, unit.campaign):
+                if len(self.found) >= self._findings:
+                    self.total = _sum(self.total, done)
+                    for other in running:
+                        other.result.cancel()
+                    return
+                unit = submitted(unit.number, unit.most)
+                again = unit.result.result()
+                if again.sequences < done.sequences and again.finding is None:
+                    break  # there was no time for all of it
+                done = again
+            self.total = _sum(self.total, done)
+
+    def _over(self) -> bool:
+        return self._until is not None and time.time() > self._until
+
+    def _must_be_played_again(self, done: Done, played: Campaign) -> bool:
+        """Take in what a unit has brought; whether it would go on with what is known now."""
+        finding = done.finding
+        if finding is not None:
+            kind = kind_of([s.call for s in finding.vector.steps], finding.differences)
+            is_new = played is self._campaign or kind not in self._campaign.found
+            if is_new and not self._is_decided(finding, played):
+                self.found.append(finding)
+                self._campaign = _knowing(self._campaign, finding)
+            return True
+        return not self._learns(done, played)
+
+    def _is_decided(self, finding: Finding, played: Campaign) -> bool:
+        """Whether a decision explains it that was found after the unit was submitted."""
+        new = self._campaign.known.decisions - played.known.decisions
+        return any(choice.intersection(finding.decisions) for choice in new)
+
+    def _learns(self, done: Done, played: Campaign) -> bool:
+        """Take in which of several decisions it was; false if another unit has said otherwise."""
+        ruled_out = frozenset[str]().union(*played.known.decisions)
+        ruled_out = ruled_out.difference(*done.choices)
+        known = self._campaign.known
+        left = frozenset(choice - ruled_out for choice in known.decisions)
+        if frozenset() in left:
+            return False
+        self._campaign = replace(self._campaign, known=replace(known, decisions=left))
+        return True
 
 
 def _sum(a: Done, b: Done) -> Done:
@@ -145,7 +211,8 @@ def _sum(a: Done, b: Done) -> Done:
 def _knowing(campaign: Campaign, finding: Finding) -> Campaign:
     """What was found is known from now on: its decisions, and its kind."""
     known = campaign.known
-    decisions = known.decisions.union(finding.decisions)
+    taken = {frozenset(finding.decisions)} - {frozenset()}  # one of these, and not all of them
+    decisions = known.decisions | taken
     kind = kind_of([s.call for s in finding.vector.steps], finding.differences)
     return replace(
         campaign,

@@ -7,20 +7,22 @@ its number alone, so a campaign is the same wherever it runs.
 from __future__ import annotations
 
 import contextlib
-import gc
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
 from mmcache_spec.kernel.digest import digest
+from mmcache_spec.model.decisions import system_of
 from mmcache_spec.oracle import Replay, answers_otherwise
 from mmcache_vectors.manager import Expect, Manager, Provenance, Step, Vector, content_id
 
 from ..errors import AdapterError, TargetError
 from ..implementation import Implementation
 from ..oracle.blame import blamed
-from ..oracle.known import Known, Seen, Sieve, nothing_known
+from ..oracle.decisions import agreeing, decisions_about
+from ..oracle.garbage import without_collections
+from ..oracle.known import Choice, Known, Seen, Sieve, nothing_known
 from ..oracle.systems import specified
 from ..targets.command import Posted
 from ..targets.open import open_manager
@@ -29,7 +31,6 @@ from ..verdicts.judge import answer_differences
 from ..verdicts.model import Difference
 from ..verdicts.signature import Signature, signature_of
 from ..verdicts.stretch import largest_number
-from .decisions import decisions_about, explained_by
 from .kinds import Kind, kind_of
 from .lanes import Answered, Lane, lane_to
 from .probe import Differing, play_through
@@ -72,6 +73,8 @@ class Done:
     worlds: int
     known: int
     finding: Finding | None = None
+    choices: frozenset[Choice] = frozenset()
+    """The known decisions, as far as this unit knows which of several it is."""
 
 
 _NOTHING = Done(0, 0, 0, 0)
@@ -118,10 +121,10 @@ def search(
         # The smaller protocol gets every eighth unit.
         manager = has[-1] if len(has) > 1 and unit % 8 == 3 else has[0]
         work = _Unit(campaign, unit, manager, implementation, lane_to(target))
-        gc.disable()  # it would look again and again through all the states that are kept
-        return work.run(most, until, on_progress)
+        with without_collections():
+            done = work.run(most, until, on_progress)
+        return replace(done, choices=work.choices)
     finally:
-        gc.enable()
         with contextlib.suppress(AdapterError):  # what it says last is no answer to anything
             target.stop()
 
@@ -175,6 +178,11 @@ class _Unit:
         self._sieve = Sieve(campaign.known)
         self._made_short: dict[tuple[Signature, bool], int] = {}
         self._done = _NOTHING
+
+    @property
+    def choices(self) -> frozenset[Choice]:
+        """What the campaign is to know of the known decisions."""
+        return self._sieve.choices
 
     def run(
         self, most: int | None, until: float | None, on_progress: Callable[[int], None]
@@ -311,8 +319,7 @@ class _Unit:
         return self._told(found, needed, number, len(culprit.edges))
 
     def _is_known_now(self, found: Shrunk[Differing]) -> bool:
-        known = self._campaign.known
-        return known != nothing_known and known.covers(self._seen(found))
+        return bool(found.candidate.calls) and self._sieve.explains(self._seen(found))
 
     def _after_others(
         self,
@@ -354,7 +361,7 @@ class _Unit:
     ) -> Finding:
         manager = self._manager
         candidate, found = least.candidate, least.found
-        decisions = explained_by(manager, candidate.parameters, candidate.calls, found.answers)
+        decisions = agreeing(manager, candidate.parameters, candidate.calls, found.answers)
         clauses = blamed(
             specified(manager), candidate.parameters, candidate.calls, found.differences
         )
@@ -386,9 +393,9 @@ class _Unit:
         seed = self._campaign.seed
         slug = f"differ-{name.lower().replace('_', '-')}"
         kills = tuple(
-            v.name
-            for v in decisions_about(manager)
-            if answers_otherwise(v.system, candidate.parameters, steps)
+            name
+            for name in decisions_about(manager)
+            if answers_otherwise(system_of([name]), candidate.parameters, steps)
         )
         return Vector(
             format="mmcache/vector",

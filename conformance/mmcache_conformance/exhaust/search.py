@@ -9,10 +9,8 @@ spec says, on every sequence of calls: that is a bisimulation, not a sample.
 from __future__ import annotations
 
 import contextlib
-import gc
 import time
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +24,7 @@ from ..exits import ExitCode
 from ..implementation import Implementation
 from ..oracle.blame import blamed
 from ..oracle.decisions import taken_by
+from ..oracle.garbage import without_collections
 from ..oracle.known import Known, Seen, Sieve, nothing_known
 from ..targets.open import open_manager
 from ..targets.protocol import ALLOCATE_AGAIN, CALLS, Answer, Case, ManagerTarget
@@ -146,7 +145,7 @@ def exhaust(
     opened = open_manager(target, timeout=timeout, in_process=True)
     try:
         implementation = opened.start()
-        with _without_garbage_collection():
+        with without_collections():
             search = _Search(opened, implementation, scope, max_states, known, on_progress)
             try:
                 search.run()
@@ -179,19 +178,6 @@ def exhaust(
         known=search.known,
         disagreement=search.disagreement,
     )
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Nothing that is kept here has cycles, there is a lot of it, and the collector would look
-    through all of it again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _states(specified: SpecifiedManager, most: int) -> set[Packed]:

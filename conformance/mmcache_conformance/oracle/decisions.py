@@ -30,7 +30,15 @@ from ..verdicts.stretch import Stretched, world_named
 from .blame import blamed
 from .systems import specified
 
-__all__ = ["agreeing", "decided", "explained", "taken_by"]
+__all__ = [
+    "agreeing",
+    "decided",
+    "decisions_about",
+    "explained",
+    "only_shown",
+    "taken_by",
+    "takes",
+]
 
 _MOST_TOGETHER = 3
 """So many decisions may be needed together to explain one failure."""
@@ -103,11 +111,26 @@ def agreeing(
     kind: Manager, parameters: Parameters, calls: Sequence[Call], answers: Sequence[Answer]
 ) -> tuple[str, ...]:
     """The decisions whose manager answers and shows exactly this, in their order."""
-    return tuple(
-        name
-        for name, decision in DECISIONS.items()
-        if decision.system == _SYSTEM_NAME[kind] and _agrees((name,), parameters, calls, answers)
-    )
+    return tuple(n for n in decisions_about(kind) if _agrees((n,), parameters, calls, answers))
+
+
+def takes(
+    names: Sequence[str],
+    kind: Manager,
+    parameters: Parameters,
+    calls: Sequence[Call],
+    answers: Sequence[Answer],
+) -> bool:
+    """Whether the manager that takes all of these decisions answers and shows exactly this.
+
+    No manager takes decisions of two kinds, or two ways of one switch.
+    """
+    mine = decisions_about(kind)
+    if any(name not in mine for name in names):
+        return False
+    if len({DECISIONS[name].switch[0] for name in names}) < len(names):
+        return False
+    return _agrees(names, parameters, calls, answers)
 
 
 def decided(name: str, vectors: tuple[str, ...] = (), first: str = "") -> Decision:
@@ -143,10 +166,10 @@ def taken_by(
         expect = replay.answer(call)
         if expect is None:
             return ()
-        answers.append(_only(shows, Answer(expect.returns, expect.observe)))
+        answers.append(only_shown(shows, Answer(expect.returns, expect.observe)))
     if not answers:
         return ()
-    answers[-1] = _only(shows, _with(answers[-1], differences))
+    answers[-1] = only_shown(shows, _with(answers[-1], differences))
     return tuple(decided(name) for name in agreeing(kind, parameters, calls, answers))
 
 
@@ -177,7 +200,9 @@ def _agrees(
     To a call that the protocol does not allow in its state it may give any, and so raise: an error
     there is its doing, where the caller has only done what is allowed of a manager that is right.
     """
-    if not calls or any(answer.error is not None for answer in answers[:-1]):
+    if not calls or len(answers) != len(calls):
+        return False  # of some calls nothing came back: the target broke down
+    if any(answer.error is not None for answer in answers[:-1]):
         return False
     replay = Replay(system_of(names), parameters, record=False)
     between: Collection[int] = () if longer is None else longer.between
@@ -201,7 +226,7 @@ def _agrees(
     return True
 
 
-def _only(shows: Collection[str], answer: Answer) -> Answer:
+def only_shown(shows: Collection[str], answer: Answer) -> Answer:
     """As much of the answer as the target shows."""
     seen = {n: getattr(answer.observed, n) for n in OBSERVABLES if n in shows}
     return Answer(answer.returns, Observed(**seen), answer.error)
@@ -320,7 +345,7 @@ class _Played:
         vector = self._vectors[id]
         # What a vector tells apart in its own world says nothing of a larger one.
         larger = self._failures[id].stretched is not None
-        names = _decisions_about(vector.manager) if larger else _decisions_of(vector)
+        names = decisions_about(vector.manager) if larger else _decisions_of(vector)
         return tuple(n for n in names if self._agrees(id, (n,)))
 
     def _together(self, id: str, chosen: Sequence[str]) -> str | None:
@@ -373,16 +398,17 @@ class _Played:
         return self._only(kind, Answer(step.expect.returns, step.expect.observe))
 
     def _only(self, kind: Manager, answer: Answer) -> Answer:
-        return _only(self._offered.get(kind, ()), answer)
+        return only_shown(self._offered.get(kind, ()), answer)
 
 
 def _decisions_of(vector: Vector) -> tuple[str, ...]:
     """Those that the vector tells from what is specified; of a vector that says none, any may."""
-    mine = _decisions_about(vector.manager)
+    mine = decisions_about(vector.manager)
     return tuple(n for n in mine if n in vector.kills) if vector.kills else mine
 
 
-def _decisions_about(kind: Manager) -> tuple[str, ...]:
+def decisions_about(kind: Manager) -> tuple[str, ...]:
+    """The decisions that a manager of this kind can take, in the order of the list."""
     return tuple(n for n, d in DECISIONS.items() if d.system == _SYSTEM_NAME[kind])
 
 

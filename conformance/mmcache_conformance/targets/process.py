@@ -92,7 +92,8 @@ class Process:
         self._poll = select.poll()
         self._poll.register(self._out, select.POLLIN)
         self._poll.register(self._err, select.POLLIN)
-        self._buffer = b""
+        # A long line comes in small pieces; bytes would be copied whole for each of them.
+        self._buffer = bytearray()
         self._open = True
         """Whether the child may still write to its standard output."""
         self._trace = trace
@@ -103,7 +104,7 @@ class Process:
         deadline = time.monotonic() + timeout
         self._look(0)
         if self._buffer:
-            raise AdapterError(f"output that was not asked for: {shown_line(self._buffer)}")
+            raise AdapterError(f"output that was not asked for: {shown_line(bytes(self._buffer))}")
         if self._trace is not None:
             self._trace(">", request)
         self._write(request + b"\n", deadline, timeout)
@@ -112,10 +113,10 @@ class Process:
                 raise AdapterError(f"a line of more than {_LONGEST_LINE} bytes")
             self._look(self._left(deadline, timeout))
             if not self._open and b"\n" not in self._buffer:
-                rest = f" after {shown_line(self._buffer)}" if self._buffer else ""
+                rest = f" after {shown_line(bytes(self._buffer))}" if self._buffer else ""
                 raise AdapterError(f"the adapter {self._ended()}{rest}")
-        line, _, surplus = self._buffer.partition(b"\n")
-        self._buffer = b""
+        line, _, surplus = bytes(self._buffer).partition(b"\n")
+        self._buffer.clear()
         if self._trace is not None:
             self._trace("<", line)
         if surplus:
@@ -126,7 +127,7 @@ class Process:
         """Write lines without waiting for their replies, which `collect` reads. As `exchange`."""
         self._look(0)
         if self._buffer:
-            raise AdapterError(f"output that was not asked for: {shown_line(self._buffer)}")
+            raise AdapterError(f"output that was not asked for: {shown_line(bytes(self._buffer))}")
         if self._trace is not None:
             for request in requests:
                 self._trace(">", request)
@@ -142,10 +143,10 @@ class Process:
         wrong: AdapterError | None = None
         deadline = time.monotonic() + timeout
         while len(lines) < count:
-            *whole, self._buffer = self._buffer.split(b"\n")
-            if whole:
+            if b"\n" in self._buffer:
+                *whole, self._buffer = self._buffer.split(b"\n")
                 deadline = time.monotonic() + timeout
-                lines += whole
+                lines += map(bytes, whole)
                 continue
             try:
                 if len(self._buffer) > _LONGEST_LINE:
@@ -163,7 +164,7 @@ class Process:
         if wrong is None and surplus:
             wrong = AdapterError(f"surplus output after the reply: {shown_line(surplus)}")
         if wrong is None:
-            self._buffer = b""
+            self._buffer.clear()
         return lines[:count], wrong
 
     def finish(self, request: bytes) -> bytes:
@@ -177,7 +178,7 @@ class Process:
                 self._look(self._left(deadline, STOP_TIMEOUT))
         except AdapterError:
             pass
-        surplus = self._buffer
+        surplus = bytes(self._buffer)
         self.kill(patience=max(0.0, deadline - time.monotonic()))
         return surplus
 

@@ -37,6 +37,7 @@ GROUPS: dict[str, Group] = {
         _KIT,
         ("verdicts/judge.py", "verdicts/run.py"),
         _tests(
+            "conformance/test_judge",
             "conformance/test_runner",
             "conformance/test_expected_failures",
             "conformance/test_engine_cli",
@@ -53,7 +54,9 @@ GROUPS: dict[str, Group] = {
     "logs": Group(
         _KIT,
         ("logs/check.py",),
-        _tests("conformance/test_check", "conformance/test_audit"),
+        _tests(
+            "conformance/test_check", "conformance/test_check_workers", "conformance/test_audit"
+        ),
         timeout=50,
     ),
     "engines": Group(

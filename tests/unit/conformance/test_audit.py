@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,41 @@ def test_no_log_is_accused_by_a_reference_that_went_astray(
         check(log, WRONG_LEDGERS[0], audit_every=audit_every)
 
 
+class GoesAstrayLate(EncoderCacheManager):
+    """A slot is lost at the sixtieth allocation."""
+
+    allocations = 0
+
+    def allocate(self, request: Any, input_id: int) -> None:
+        super().allocate(request, input_id)
+        self.allocations += 1
+        if self.allocations == 60:
+            self.num_free_slots -= 1
+            self.num_freeable_slots -= 1
+
+
+def test_the_calls_before_an_accusation_are_looked_at_however_late_it_comes(
+    log: list[bytes],
+) -> None:
+    with pytest.raises(ModelDisagrees, match="free_slots is"):
+        check(log, GoesAstrayLate, audit_every=10**9)
+
+
+def test_only_what_differs_is_told(log: list[bytes]) -> None:
+    """The free slots go wrong, and of what did not nothing is said."""
+    with pytest.raises(ModelDisagrees) as told:
+        check(log, WRONG_LEDGERS[0])
+    differing = str(told.value).partition("by the interpreter, ")[2].split("; ")
+    assert {part.split()[0] for part in differing} <= {"free_slots", "freeable_slots"}
+    assert all(a != b for _, a, b in (re.split(" is |, not ", part) for part in differing))
+
+
+def test_the_first_call_is_audited_and_then_one_in_so_many() -> None:
+    log = created_then(*(Reported("m", k, ()) for k in range(1, 13)))
+    for every, audited in ((1, 12), (3, 4), (5, 3), (12, 1), (100, 1)):
+        assert check(log, EncoderCacheManager, audit_every=every).audited == audited, every
+
+
 def test_only_what_was_compared_is_counted(log: list[bytes]) -> None:
     found = check(log, EncoderCacheManager, audit_every=100)
     assert found.audited == pytest.approx(found.calls / 100, abs=2)
@@ -204,7 +240,7 @@ def created_then(*events: LogEvent) -> list[bytes]:
 
 
 def test_a_mistake_that_log_and_follower_share_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both report the unfiltered list: the interpreter alone knows better."""
+    """L1: Both report the unfiltered list: the interpreter alone knows better."""
 
     def answer(self: Follower, event: LogEvent) -> Any:
         return set(self.manager.freed) if isinstance(event, Reported) else right(self, event)

@@ -75,6 +75,27 @@ def test_answer_and_state_are_both_heeded() -> None:
     assert blame(calls, ("returns", ("A",)), ("num_free_slots", 0)) >= {"L1", "L2", "L3"}
 
 
+@pytest.mark.parametrize("cached", ["r1", "r2"])
+def test_of_two_sizes_of_one_identifier_the_one_that_is_cached_is_meant(cached: str) -> None:
+    """L1: it is reported while it is cached, whichever of the two that is; a state likewise, L3."""
+    twins = Parameters(
+        4, (Request("r1", (Item("A", 1),)), Request("r2", (Item("A", 2), Item("B", 1))))
+    )
+
+    def laid_to(*seen: Difference, calls: tuple[Call, ...]) -> set[str]:
+        return set(blamed(specified("encoder_cache"), twins, calls, seen))
+
+    allocated = (Allocate(cached, 0),)
+    told = Difference("returns", (), ("A",))
+    assert "L1" in laid_to(told, calls=(*allocated, GetFreedMmHashes()))
+    gone = Difference("cached", None, {})
+    right = Difference("cached", None, {"A": (cached,)})
+    assert "L3" in laid_to(gone, calls=allocated)
+    assert laid_to(right, calls=allocated) == set()
+    free = Difference("freeable", None, ("A",))
+    assert "L5" in laid_to(free, calls=allocated)
+
+
 def test_clauses_are_told_in_the_order_of_their_numbers() -> None:
     """L2 before L10, which a text would have the other way round."""
     seen = (Difference("cached", None, {}), Difference("held", None, {"r1": (1,)}))

@@ -240,6 +240,54 @@ def test_malformed_logs_are_told_by_line(tmp_path: Path) -> None:
         check_log(list, "a.jsonl")
 
 
+def test_how_many_events_are_missing_is_told() -> None:
+    """Far from the beginning, too; and what comes twice is not missing."""
+    lines = lines_of(numbered(*[(Reported, ()) for _ in range(9)]))
+    assert "seq 6 where 3 comes next; 3 events are missing before it" in error_of(
+        [*lines[:4], *lines[7:]]
+    )
+    assert "seq 4 where 3 comes next; 1 event is missing before it" in error_of(
+        [*lines[:4], *lines[5:]]
+    )
+    again = error_of([*lines[:5], *lines[4:]])
+    assert "seq 3 where 4 comes next; it comes twice" in again
+    assert "missing" not in again
+
+
+@pytest.mark.parametrize("first", [Created("m", 1, "encoder_cache", 8), Reported("m", 0, ())])
+def test_a_log_begins_with_a_manager_that_is_new(first: LogEvent) -> None:
+    assert "manager 'm' is not known; its first event is" in error_of(lines_of([first]))
+
+
+@pytest.mark.parametrize("other", ["a", "z"])
+def test_of_two_managers_the_one_that_is_wrong_is_looked_at_again(other: str) -> None:
+    """Whichever comes first in the alphabet."""
+    mine = evicted_and_back(("A", "B"))
+    beside = numbered((Allocated, *A), (Reported, ()), manager=other)
+    found = check([*beside, *mine]).illegal
+    assert found is not None
+    assert (found.line, found.clauses) == (len(beside) + len(mine) + 1, ("L1",))
+
+
+def without_records(*events: LogEvent) -> str | None:
+    """What is in doubt about a log that does not say what it records, and has nothing wrong."""
+    found = check([*events])
+    assert found.illegal is None
+    return found.doubt
+
+
+def test_what_a_log_may_have_left_out_is_in_doubt() -> None:
+    full = [(LookedUp, *A, False), (Asked, *A, 8, 0, True), (Allocated, *A), (Reported, ())]
+    assert without_records(*numbered(*full)) is None
+    assert without_records(*numbered(*full[1:])) is None, "who does not look up may ask"
+    assert without_records(*numbered(full[0], *full[2:])) is None, "who does not ask may look up"
+    assert "no `can_allocate` in it" in str(without_records(*numbered(*full[2:])))
+    assert "no `get_freed_mm_hashes` in it" in str(without_records(*numbered(*full[:3])))
+    assert "no `allocate` and `get_freed_mm_hashes`" in str(without_records(*numbered(*full[:2])))
+    assert "none of its calls has an answer" in str(without_records(*numbered((Freed, "r"))))
+    assert without_records(*numbered((Ended,))) is None, "that nothing was called is said elsewhere"
+
+
 def test_a_missing_event_is_told() -> None:
     lines = lines_of(numbered((Allocated, *A), (FreedInput, "r", 0), (Freed, "r")))
     assert "line 3: manager 'm': seq 2 where 1 comes next; 1 event is missing" in error_of(

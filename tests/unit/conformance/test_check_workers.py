@@ -155,6 +155,7 @@ def test_what_is_not_judged_is_said() -> None:
 
 
 def test_the_decision_is_named() -> None:
+    """L1, and whose decision it was."""
     events = [*BOTH[:2], (Freed, "r"), (Asked, "q", 0, "C", 4, 8, 0, True),
               (Asked, "q", 1, "A", 4, 8, 4, True), (Allocated, "q", 0, "C", 4),
               (Allocated, "q", 1, "A", 4), (Reported, ("A", "B"))]  # fmt: skip

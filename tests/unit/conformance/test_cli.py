@@ -181,7 +181,9 @@ class TestText:
         self, width: int, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("COLUMNS", str(width))
-        output = run("run", "reference", *["tests.support.plain_managers:Attaches"] * 5).output
+        output = run(
+            "run", "--in-process", "reference", *["tests.support.plain_managers:Attaches"] * 5
+        ).output
         rows = [line for line in output.splitlines() if line.startswith("L10 ")]
         assert sum(row.count("1/1") for row in rows) == 6
         assert max(map(len, rows)) <= width
@@ -243,7 +245,7 @@ class TestText:
     @pytest.mark.parametrize(
         "target",
         [
-            "UnfilteredReport",
+            pytest.param("UnfilteredReport", marks=pytest.mark.slow),
             pytest.param("FirstOccurrenceRelease", marks=pytest.mark.slow),
             pytest.param("Uncharged", marks=pytest.mark.slow),
             "ReportIsAString",
@@ -272,9 +274,10 @@ class TestText:
         link = 'reason = "known"\nlink = "https://example.org"\n'
         head = 'format = "mmcache/expected-failures"\nformat_version = 1\n\n[[expected]]\n'
         path.write_text(f'{head}clause = "L1"\n{link}')
-        assert CliRunner().invoke(cli, ["run", "-q", name, "--expected", str(path)]).exit_code == 0
+        words = ["run", "-q", "--in-process", name, "--expected", str(path)]
+        assert CliRunner().invoke(cli, words).exit_code == 0
         path.write_text(f'{head}clause = "L2"\n{link}')
-        other = CliRunner().invoke(cli, ["run", "-q", name, "--expected", str(path)])
+        other = CliRunner().invoke(cli, words)
         assert other.exit_code == 1
         assert "failed as expected" not in other.output
 

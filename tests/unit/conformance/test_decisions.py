@@ -132,6 +132,7 @@ def test_who_shows_nothing_is_told_too_or_is_told_both_that_fit(name: str, suite
 )
 @pytest.mark.parametrize("suite", SUITES)
 def test_several_decisions_are_told_apart(names: tuple[str, ...], suite: str) -> None:
+    """L1 and L8; L1, L6 and L7; E1 and E2; L9 and L10."""
     report = report_on(names, suite=suite)
     taken = {d.name for d in report.decisions if not d.contradicted_by}
     assert taken == set(names)
@@ -139,6 +140,7 @@ def test_several_decisions_are_told_apart(names: tuple[str, ...], suite: str) ->
 
 
 def test_what_no_decision_explains_is_laid_to_none() -> None:
+    """L3, L6 and L7 are broken in ways that no known decision has."""
     from mmcache_conformance.open import open_target
 
     for name in ("Uncharged", "ReportIsAString", "EvictsOneTooMany", "IgnoresTheBudget"):
@@ -216,7 +218,7 @@ def test_who_answers_by_no_ledger_has_taken_no_decision(name: str, suite: str) -
 
 
 def test_who_is_right_but_for_an_empty_report_has_taken_that_decision() -> None:
-    """The least distance from those above: here the claim holds in all that fails."""
+    """L2: The least distance from those above: here the claim holds in all that fails."""
     nothing = Answering("no report", _only(GetFreedMmHashes, lambda right: ()))
     report = explained(run_target(nothing, VECTORS), VECTORS)
     (decision,) = report.decisions
@@ -224,7 +226,7 @@ def test_who_is_right_but_for_an_empty_report_has_taken_that_decision() -> None:
 
 
 def test_one_that_does_so_only_in_part_has_not_taken_it() -> None:
-    """It keeps the reference where the other positions were never held."""
+    """L8: It keeps the reference where the other positions were never held."""
     from mmcache_conformance.open import open_target
 
     target = open_target("tests.known_bad.managers:FirstOccurrenceRelease", in_process=True)
@@ -369,7 +371,7 @@ def test_who_does_what_no_engine_does_has_taken_no_decision(name: str) -> None:
 
 
 def test_who_keeps_what_it_is_told_to_drop_has_taken_that_decision() -> None:
-    """The least distance from those above: here the claim holds in all that fails."""
+    """S3: The least distance from those above: here the claim holds in all that fails."""
     target = _distorted(lambda r: replace(r, worker=tuple(sorted({*r.worker, *r.report}))))
     report = explained(run_target(target, ENGINE_VECTORS), ENGINE_VECTORS)
     (decision,) = report.decisions
@@ -394,7 +396,7 @@ class TakingIfLarge(Taking):
 
 @pytest.mark.parametrize("name", ["unfiltered_report", "first_occurrence_release"])
 def test_a_failure_in_a_larger_world_is_explained_there(name: str) -> None:
-    """Its names are those of the larger world, and so are its inputs."""
+    """L1, L8: Its names are those of the larger world, and so are its inputs."""
     few = [v for v in VECTORS if name in v.kills and "deep" not in v.id][:3]
     report = explained(run_target(TakingIfLarge([name], ["cached"]), few, stretch=True), few)
     assert [v.outcome for v in report.verdicts] == ["fail"] * 3
@@ -404,7 +406,7 @@ def test_a_failure_in_a_larger_world_is_explained_there(name: str) -> None:
 
 
 def test_an_input_that_is_beside_the_vector_is_credited_too() -> None:
-    """Where positions are apart, an input that the vector does not have lies between them."""
+    """E1: Where positions are apart, an input that the vector does not have lies between them."""
     few = [v for v in VECTORS if v.id.startswith("encoder-decoder-mutant-free-outstanding")]
     taking = Taking(["encoder_decoder_repeated_credit"], ["num_free_slots"])
     report = explained(run_target(taking, few, stretch=True), few)

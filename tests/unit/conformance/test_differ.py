@@ -21,7 +21,6 @@ from click.testing import CliRunner, Result
 from mmcache import EncoderCacheManager
 from mmcache.request import Request
 from mmcache_conformance.cli import cli
-from mmcache_conformance.differ.decisions import explained_by
 from mmcache_conformance.differ.report import DifferReport
 from mmcache_conformance.differ.search import Campaign, Done, search
 from mmcache_conformance.differ.shrink import Candidate, Shrunk, shrink, without_parts
@@ -33,6 +32,7 @@ from mmcache_conformance.differ.worlds import (
     draw_shape,
 )
 from mmcache_conformance.exits import ExitCode
+from mmcache_conformance.oracle.decisions import agreeing
 from mmcache_conformance.oracle.systems import specified
 from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN, CALLS, OBSERVABLES, Answer
 from mmcache_conformance.verdicts.names import STYLES, Style, draw_names
@@ -334,7 +334,7 @@ def test_a_right_answer_is_explained_by_no_difference() -> None:
     parameters = Parameters(1, ())
     calls = (GetFreedMmHashes(),)
     wrong = (Answer(("A",)),)
-    assert explained_by("encoder_cache", parameters, calls, wrong) == ()
+    assert agreeing("encoder_cache", parameters, calls, wrong) == ()
 
 
 def test_managers_that_share_are_found_and_what_was_before_is_told() -> None:
@@ -397,6 +397,7 @@ def test_the_same_seed_plays_the_same() -> None:
 
 
 def test_the_report_for_people_begins_with_the_decision() -> None:
+    """L1 is broken, by that decision."""
     done = differ(f"{HERE}:{UnfilteredReport.__name__}", "--count", "1000", "--in-process")
     assert done.exit_code == 1
     _, first, *_ = done.stdout.splitlines()
@@ -405,6 +406,7 @@ def test_the_report_for_people_begins_with_the_decision() -> None:
 
 
 def test_what_is_saved_is_a_vector_that_fails(tmp_path: Path) -> None:
+    """L1 is broken whenever it is played."""
     name = f"{HERE}:{UnfilteredReport.__name__}"
     folder = tmp_path / "found"
     words = (name, "--count", "1000", "--in-process", "--save", str(folder))
@@ -439,6 +441,7 @@ def test_known_faults_are_passed_over_and_others_are_not(tmp_path: Path) -> None
 
 
 def test_it_goes_on_to_other_kinds_of_difference() -> None:
+    """L2 is broken in many ways by one decision."""
     words = ("--count", "1000", "--findings", "3", "--in-process")
     report = _report("differ", f"{HERE}:NothingIsEverReported", *words)
     assert report.findings[0].decisions == ("report_nothing",)

@@ -129,6 +129,7 @@ def test_what_was_not_tested_is_named(fork: Path) -> None:
 
 
 def test_another_class_of_the_file_can_be_named(fork: Path) -> None:
+    """L1 is broken by the one, and kept by the other."""
     done = invoke("run", "-q", f"vllm:{fork}:ScoreEncoderCacheManager")
     assert done.exit_code == 1
     assert "decisions: unfiltered_report" in done.output

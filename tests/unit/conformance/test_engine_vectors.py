@@ -222,6 +222,10 @@ def test_too_much_at_the_worker_and_a_stall() -> None:
     full = _record(cached=("A",), worker=("A",))
     found = judge(msgspec.structs.replace(vector, engine=small), [full])
     assert [b.clause for b in found] == ["S4"]
+    exact = msgspec.structs.replace(vector.engine, cache_size=size)
+    strange = _record(cached=("A",), worker=("A", "zz"))
+    found = judge(msgspec.structs.replace(vector, engine=exact), [strange])
+    assert [b.clause for b in found] == ["S3"], "what nobody knows has no size"
     idle = [
         _record(number=k, num_scheduled_tokens={}, waiting=("r",))
         for k in range(vector.expect.stall_after)
@@ -270,6 +274,7 @@ def test_what_ends_an_engine_leaves_nothing_out() -> None:
     assert unplayed(vector, [_record(missed=("A",))]) is None
     assert unplayed(vector, [_record(error="AssertionError")]) is None
     assert unplayed(vector, [_record()]) is not None
+    assert unplayed(vector, [_record(), _record(number=1, missed=("A",))]) is None
 
 
 # --- situations: each comes up, and is seen not to ----------------------------------------------
@@ -360,6 +365,21 @@ def test_a_situation_that_does_not_come_up_is_not_reached(situation: Any) -> Non
         assert reaches(_about(situation), records) is False
 
 
+def test_who_shares_an_encoding_may_come_before_or_after() -> None:
+    about = _about("encoding_shared_when_withdrawn")
+    for mine, other in ("pq", "qp"):
+        shared = _record(allocated=((mine, 0),), preempted=(mine,), hits=((other, 0),))
+        assert reaches(about, [shared]) is True
+
+
+def test_a_prefix_may_end_behind_the_item() -> None:
+    there = [
+        _record(starts={"p": 10**6}),
+        _record(number=1, scheduled_encoder_inputs={"p": (0,)}),
+    ]
+    assert reaches(_about("encoded_after_prefix_hit"), there) is True
+
+
 def test_a_vector_without_a_situation_has_none_to_reach() -> None:
     assert reaches(_about(None), []) is None
 
@@ -421,6 +441,7 @@ STRANGE: list[tuple[str, Any, str]] = [
     *((name, (("zz", 0),), "request 'zz'") for name in ("allocated", "hits")),
     *((name, (("r1", 9),), "item 9 of request 'r1'") for name in ("allocated", "hits")),
     ("allocated", (("r1", -1),), "item -1 of request 'r1'"),
+    *((n, (("r1", 1),), "item 1 of request 'r1'") for n in ("allocated", "hits")),
     ("scheduled_encoder_inputs", {"zz": (0,)}, "request 'zz'"),
     ("scheduled_encoder_inputs", {"r1": (9,)}, "item 9 of request 'r1'"),
     *((n, ("zz",), "hash 'zz'") for n in ("report", "gathered", "missed", "without_payload")),

@@ -191,14 +191,14 @@ def test_an_object_with_other_things_in_it_is_copied_the_slow_way() -> None:
 
 
 def test_a_state_that_changes_its_shape_is_followed() -> None:
-    found = search(f"{__name__}:GrowsAContainer", SMALL)
+    found = search(f"{__name__}:GrowsAContainer", TINY)
     assert found.disagreement is None
     assert not found.opaque
     assert found.pairs > found.spec_states == found.spec_states_expected
 
 
 def test_dataclasses_may_be_in_the_state_and_stay_one_where_they_are_one() -> None:
-    found = search(f"{__name__}:KeepsEntries", SMALL)
+    found = search(f"{__name__}:KeepsEntries", TINY)
     assert found.disagreement is None
     assert not found.opaque
     assert found.pairs > found.spec_states == found.spec_states_expected
@@ -206,7 +206,7 @@ def test_dataclasses_may_be_in_the_state_and_stay_one_where_they_are_one() -> No
 
 @pytest.mark.parametrize(("cls", "opaque"), [("ComesAndGoes", False), ("TurnsOpaque", True)])
 def test_attributes_may_come_and_go(cls: Any, opaque: Any) -> None:
-    found = search(f"{__name__}:{cls}", SMALL)
+    found = search(f"{__name__}:{cls}", TINY)
     assert (found.disagreement, found.opaque) == (None, opaque)
     assert found.exit_code == 0
 
@@ -472,6 +472,7 @@ def test_a_call_that_changes_nothing_but_an_order_is_gone_on_from() -> None:
 
 
 def test_the_decisions_are_in_the_json() -> None:
+    """L1, by the decision that breaks it."""
     done = run("tests.known_bad.managers:UnfilteredReport", *ARGUMENTS, "--json")
     (found,) = json.loads(done.output)["scopes"]
     assert found["disagreement"]["decisions"] == ["unfiltered_report"]

@@ -141,7 +141,9 @@ def test_the_schema(tmp_path: Path) -> None:
 
 class TestCommand:
     def invoke(self, *words: str) -> Result:
-        return CliRunner().invoke(cli, ["run", *words], prog_name="mmcache-conformance")
+        return CliRunner().invoke(
+            cli, ["run", "--in-process", *words], prog_name="mmcache-conformance"
+        )
 
     def test_an_expected_failure_does_not_fail_the_run(self, tmp_path: Path) -> None:
         mine = [v.id for v in load_suite() if "unfiltered_report" in v.kills]

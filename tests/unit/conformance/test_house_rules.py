@@ -28,6 +28,7 @@ from mmcache_conformance.targets import command, isolated, wire
 from mmcache_conformance.verdicts.expected import ExpectedFailures
 from mmcache_conformance.verdicts.model import RunReport
 from mmcache_conformance.verdicts.smoke import SmokeReport
+from mmcache_spec.model.variants import VARIANTS
 from mmcache_vectors.clauses import CLAUSES
 from mmcache_vectors.engine import ENGINE_CLAUSES
 from tests.known_bad.managers import (
@@ -156,6 +157,93 @@ def test_a_test_of_the_reference_names_the_clause_that_it_defends() -> None:
     wrong = {clause for cls in defects for clause in cls.clauses}
     of_managers = {clause for clause in CLAUSES if clause[0] in "LE"}
     assert of_managers <= named | wrong, "no test defends it"
+
+
+NETS = (Path(__file__).parent, Path(__file__).parents[2] / "properties")
+ABOUT_OTHERS = {
+    "test_breadth_first.py": "how far a search goes, whatever is searched for",
+    "test_cli.py": "what the command prints and returns, whatever is wrong",
+    "test_decisions_that_exclude_each_other": "which decisions go together",
+    "test_expected_failures.py": "what is done with a failure that is known",
+    "test_fail_fast": "that a run ends at the first failure",
+    "test_many_workers_find_what_one_finds": "that work can be shared",
+    "test_matrix.py": "in which releases a failure came and went",
+    "test_public_face.py": "what the package exports",
+    "test_reports.py": "how a failure is shown",
+    "test_several_processes_find_the_same": "that work can be shared",
+    "test_several_scopes_in_several_processes": "that work can be shared",
+    "test_the_same_seed_plays_the_same": "that a seed is enough to come to the same",
+}
+"""Modules and tests that use what is wrong to show something else than that it is found."""
+
+
+def wrong_ones() -> dict[str, set[str]]:
+    """By its name, the clauses that a known-bad manager, or a wrong decision, breaks."""
+    managers: tuple[type[WrongLedger] | type[WrongEncoderDecoder], ...]
+    managers = (*LEDGERS, *ENCODER_DECODERS)
+    wrong = {cls.__name__: set(cls.clauses) for cls in managers if cls.clauses}
+    expected = {name: v.expected for name, v in VARIANTS.items()}
+    return wrong | {
+        name: {*e.breaks, *([e.target] if e.target else [])}
+        for name, e in expected.items()
+        if e is not None
+    }
+
+
+def whole_tests(source: str) -> Iterator[tuple[str, str]]:
+    """Each test of a module, with its class, its parameters, and the constants that it names."""
+    module = ast.parse(source)
+    constants = {
+        target.id: ast.unparse(node.value)
+        for node in module.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in module.body:
+        inside = node.body if isinstance(node, ast.ClassDef) else [node]
+        for one in inside:
+            if isinstance(one, ast.FunctionDef) and one.name.startswith("test_"):
+                about = node.name if isinstance(node, ast.ClassDef) else ""
+                text = ast.unparse(one)
+                named = [constants[w] for w in re.findall(r"\w+", text) if w in constants]
+                yield one.name, " ".join((about, text, *named))
+
+
+def defends_in_silence(text: str, wrong: dict[str, set[str]]) -> bool:
+    """Whether a test takes something wrong by its name, and names no clause that it breaks."""
+    taken = set(re.findall(r"\w+", text)) & wrong.keys()
+    if not taken or re.search(r"\.clauses\b", text):
+        return False
+    return not any(wrong[name] & ids_in(text) for name in taken)
+
+
+def test_a_test_that_something_wrong_is_found_names_the_clause() -> None:
+    wrong = wrong_ones()
+    silent = {
+        file.name if file.name in ABOUT_OTHERS else name
+        for room in NETS
+        for file in room.glob("test_*.py")
+        for name, text in whole_tests(file.read_text())
+        if defends_in_silence(text, wrong)
+    }
+    assert silent == set(ABOUT_OTHERS), "name the clause, best in the docstring"
+
+
+def test_a_silent_test_is_noticed() -> None:
+    source = (
+        'BAD = "managers:UnfilteredReport"\n'
+        "def test_a(): run(BAD)\n"
+        'def test_b():\n  """L1: it is reported."""\n  run(BAD)\n'
+        'def test_c():\n  """L2."""\n  run(BAD)\n'
+        "def test_d(): run(RIGHT)\n"
+        "def test_e(): assert found in UnfilteredReport.clauses\n"
+    )
+    wrong = wrong_ones()
+    assert [n for n, text in whole_tests(source) if defends_in_silence(text, wrong)] == [
+        "test_a",
+        "test_c",
+    ]
 
 
 def test_every_clause_of_a_pass_is_seen_to_break() -> None:

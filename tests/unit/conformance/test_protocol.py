@@ -217,8 +217,9 @@ class TestSchema:
     def test_it_accepts_the_wire(self, vectors: tuple[Vector, ...]) -> None:
         seen: list[bytes] = []
         target = CommandTarget("cmd:x", REFERENCE, trace=lambda way, line: seen.append(line))
-        run_target(target, vectors)
-        assert len(seen) == 2 * (len(vectors) + 1)
+        some = vectors[::3]
+        run_target(target, some)
+        assert len(seen) == 2 * (len(some) + 1)
         seen.append(msgspec.json.encode(Errored(1, "why")))
         seen.append(msgspec.json.encode(Stop()))
         validator = jsonschema.Draft202012Validator(adapter_schema())

@@ -48,7 +48,7 @@ WRONG = "tests.known_bad.managers:UnfilteredReport"
 
 
 def report_on(spec: str, vectors: Sequence[Vector]) -> TargetReport:
-    return run_target(open_target(spec), vectors)
+    return run_target(open_target(spec, in_process=True), vectors)
 
 
 def failing(vectors: Sequence[Vector]) -> int:
@@ -359,7 +359,7 @@ def probed(directory: Path, page: str, width: int, *flags: str) -> dict[str, obj
     return found
 
 
-@pytest.mark.parametrize("width", [390, 1100])
+@pytest.mark.parametrize("width", [390, pytest.param(1100, marks=pytest.mark.slow)])
 def test_in_a_browser(width: int, tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
     reports = [report_on(spec, vectors) for spec in ("reference", WRONG)]
     page = run_page(summarise(reports, vectors), vectors)

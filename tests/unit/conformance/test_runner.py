@@ -228,6 +228,7 @@ class TestEngines:
 
     @pytest.mark.parametrize("name", WRONG)
     def test_each_wrong_one_fails(self, name: str, hand_made: dict[str, Vector]) -> None:
+        """L1, L2, L6, L7, L8, L10, E1 and E2 are broken, each by the vectors about it alone."""
         spec = f"{managers.__name__}:{name}"
         if getattr(managers, name) in managers.ENCODER_DECODERS:
             spec = f",{spec}"

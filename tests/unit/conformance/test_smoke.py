@@ -34,6 +34,7 @@ def test_three_that_pass_and_one_that_must_fail() -> None:
 
 
 def test_an_engine_that_refuses_everything() -> None:
+    """L7 in every call: of such an engine the self-test is not content."""
     result = invoke("tests.known_bad.managers:RefusesEverything")
     assert result.exit_code == 1
     assert "FAIL  encoder_cache: an item that fits is admitted" in result.output

@@ -19,6 +19,7 @@ from mmcache_conformance.engines.vllm.engine import (
     SchedulerSettings,
     VllmEngine,
 )
+from mmcache_conformance.engines.vllm.mirror import Mirror
 from mmcache_conformance.engines.vllm.target import VllmScheduler
 from mmcache_conformance.errors import TargetNameError
 
@@ -185,7 +186,7 @@ def test_the_second_runner_does_not_encode_what_it_holds(
 
 def test_what_a_scheduler_raises_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     tested = engine(monkeypatch, ValueError("no blocks"))
-    tested.worker.add("A")
+    tested.worker.held.add("A")
     record = tested.record()
     assert str(record.error).startswith("ValueError: no blocks")
     assert record.held_before == ("A",)
@@ -215,14 +216,44 @@ def test_it_listens_at_the_ledger_and_at_preemptions(monkeypatch: pytest.MonkeyP
         assert record.references == {"A": ("r",)}
 
 
+@pytest.mark.parametrize(
+    ("held", "gathered", "missed", "told"),
+    [
+        ("A", "A", "", None),
+        ("AB", "A", "", "it holds A, B, not A"),
+        ("", "A", "", "it holds nothing, not A"),
+        ("A", "", "", "it gathers nothing, not A"),
+        ("A", "A", "A", "it misses A, not nothing"),
+        ("B", "AB", "", "it holds B, not A, and gathers A, B, not A"),
+    ],
+)
+def test_a_runner_that_does_not_as_its_mirror_does(
+    monkeypatch: pytest.MonkeyPatch, held: str, gathered: str, missed: str, told: str | None
+) -> None:
+    tested = engine(monkeypatch, first(feature("A", 0), tokens=4, encode=(0,)))
+    output = tested.scheduler.schedule()
+    mirror = Mirror()
+    said = mirror.unlike(mirror.step(output), set(held), set(gathered), missed)
+    assert (said is None) == (told is None)
+    assert (told or "") in (said or "")
+
+
+def test_what_a_runner_gathers_after_a_miss_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    tested = engine(monkeypatch, first(feature("A", 0), feature("B", 4), tokens=8, encode=()))
+    mirror = Mirror()
+    work = mirror.step(tested.scheduler.schedule())
+    assert work.missed == ("A", "B")
+    assert mirror.unlike(work, set(), {"A"}, "A") is None
+
+
 def test_a_reset_forgets_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     tested = engine(monkeypatch)
-    tested.worker.add("A")
+    tested.worker.held.add("A")
     with pytest.raises(NotSupported, match="cannot reset"):
         tested.reset()
     tested.scheduler.reset_encoder_cache = lambda: None
     tested.reset()
-    assert tested.worker == set()
+    assert tested.worker.held == set()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pypi_simple
 import pytest
 
 from mmcache_conformance.errors import TargetError
-from mmcache_conformance.targets.vllm.index import pip_settings
+from mmcache_conformance.targets.vllm.index import IndexSettings, pip_settings
 from mmcache_conformance.targets.vllm.wheel import IndexUnreachable, is_version, read_release
 
 INSIDE = "vllm/v1/core/encoder_cache_manager.py"
@@ -103,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+def pip_index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     """A package index that pip is configured to use."""
     served = Index()
     handler = type("HandlerOfThisTest", (Handler,), {"index": served})
@@ -120,9 +120,19 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     server.server_close()
 
 
-def test_only_parts_of_the_wheel_are_transferred(index: Index, tmp_path: Path) -> None:
+@pytest.fixture
+def index(pip_index: Index, monkeypatch: pytest.MonkeyPatch) -> Index:
+    """The same, and pip is not asked: to start it takes longer than all else."""
+    monkeypatch.setattr(
+        "mmcache_conformance.targets.vllm.wheel.pip_settings",
+        lambda: IndexSettings((pip_index.url,)),
+    )
+    return pip_index
+
+
+def test_only_parts_of_the_wheel_are_transferred(pip_index: Index, tmp_path: Path) -> None:
     assert read_release("1.2.3", (INSIDE,), cache=tmp_path) == {INSIDE: CONTENT}
-    assert 0 < index.sent < len(index.wheel) / 5
+    assert 0 < pip_index.sent < len(pip_index.wheel) / 5
 
 
 def test_the_cache_answers_without_the_index(index: Index, tmp_path: Path) -> None:
@@ -170,16 +180,16 @@ def test_not_there(
         read_release(version, files, cache=tmp_path)
 
 
-def test_no_such_project(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", index.url + "/other")
+def test_no_such_project(pip_index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", pip_index.url + "/other")
     with pytest.raises(TargetError, match="the package index has no wheel of vllm"):
         read_release("1.2.3", (INSIDE,), cache=tmp_path)
-    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", index.url)
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", pip_index.url)
     assert read_release("1.2.3", (INSIDE,), cache=tmp_path) == {INSIDE: CONTENT}
 
 
 def test_unreachable_says_what_to_do_and_no_address(
-    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pip_index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://someone:secret@127.0.0.1:9/simple")
     with pytest.raises(IndexUnreachable) as caught:

@@ -152,8 +152,14 @@ def test_a_definition_that_has_changed_is_not_on_record(tmp_path: Path) -> None:
     ("command", "sent", "code", "said"),
     [
         ("prove", signal.SIGINT, 130, "interrupted"),
-        ("refute unfiltered_encode_gather_drop --from pass", signal.SIGINT, 130, "interrupted"),
-        ("variants --check", signal.SIGINT, 130, "interrupted"),
+        pytest.param(
+            "refute unfiltered_encode_gather_drop --from pass",
+            signal.SIGINT,
+            130,
+            "interrupted",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("variants --check", signal.SIGINT, 130, "interrupted", marks=pytest.mark.slow),
         ("variants --check", signal.SIGTERM, 143, "ended from outside"),
     ],
 )

@@ -1,13 +1,11 @@
 """vLLM's scheduler with a worker that is a dictionary of hashes, driven pass by pass.
 
-The scheduler is real. The worker keeps what either of vLLM's runners would keep, in their order of
-work: it drops, then encodes, then gathers every item that the scheduled tokens overlap. What it
-computes is a token that means nothing.
+The scheduler is real, the worker is a mirror (`mirror`). What it computes is a token that means
+nothing.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ from mmcache_vectors.engine import WorkloadItem
 
 from ...errors import describe_exception
 from ..protocol import NotSupported, PassRecord
+from .mirror import Mirror, Work
 from .scheduler import SchedulerSettings, make_scheduler
 from .watch import Heard, watch_ledger, watch_preemptions
 
@@ -31,38 +30,24 @@ class EncoderCacheMiss(RuntimeError):
 class _Seen(Heard):
     """What a pass shows while it is made."""
 
-    tokens: dict[str, int] = field(default_factory=dict)
-    starts: dict[str, int] = field(default_factory=dict)
-    encodes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    report: tuple[str, ...] = ()
-    gathered: tuple[str, ...] = ()
-    missed: tuple[str, ...] = ()
-    without_payload: tuple[str, ...] = ()
+    work: Work = field(default_factory=Work)
     held_before: tuple[str, ...] = ()
-    peak: int = 0
 
 
 class VllmEngine:
     """A scheduler and its mirrored worker.
 
-    The first runner keeps the features of a request as they came with its first output; the second
-    gets them anew when the request resumes, and does not encode what it holds.
-
     Attributes, to be read and not written:
         settings: The configuration.
         scheduler: vLLM's.
-        worker: The hashes that the worker holds.
+        worker: The mirror.
     """
 
     def __init__(self, settings: SchedulerSettings, *, second_runner: bool = False) -> None:
         self.settings = settings
         self.scheduler: Any = make_scheduler(settings)
         self.scheduler.use_v2_model_runner = second_runner
-        self.worker: set[str] = set()
-        self._second_runner = second_runner
-        self._features: dict[str, list[Any]] = {}
-        """For each request, the items as the worker knows them."""
-        self._sizes: dict[str, int] = {}
+        self.worker = Mirror(second_runner=second_runner)
         self._hasher: Any = None
         if settings.prefix_caching:
             self._hasher = _block_hasher(settings.block_size)
@@ -139,7 +124,7 @@ class VllmEngine:
         if not hasattr(self.scheduler, "reset_encoder_cache"):
             raise NotSupported("this release cannot reset the encoder cache")
         self.scheduler.reset_encoder_cache()
-        self.worker.clear()
+        self.worker.reset()
 
     # --- a pass --------------------------------------------------------------------------------
 
@@ -166,86 +151,41 @@ class VllmEngine:
 
     def record(self) -> PassRecord:
         """One pass. What the worker misses, and what the scheduler raises, is told, not raised."""
-        self._seen = seen = _Seen(held_before=tuple(sorted(self.worker)))
+        self._seen = seen = _Seen(held_before=tuple(sorted(self.worker.held)))
         number, self._passes = self._passes, self._passes + 1
         error = None
         try:
             output = self.scheduler.schedule()
-            self._work(output)
-            if not seen.missed:
+            seen.work = self.worker.step(output)
+            if not seen.work.missed:
                 done = _worker_output(self.scheduler, output)
                 self.scheduler.update_from_output(output, done)
         except Exception as raised:
             error = describe_exception(raised)
         running = tuple(r.request_id for r in self.scheduler.running)
         references = self.manager.cached.items()
+        work = seen.work
         return PassRecord(
             number=number,
-            num_scheduled_tokens=seen.tokens,
-            starts=seen.starts,
-            scheduled_encoder_inputs=seen.encodes,
+            num_scheduled_tokens=dict(work.tokens),
+            starts=dict(work.starts),
+            scheduled_encoder_inputs=dict(work.encodes),
             allocated=tuple(sorted(seen.allocated)),
             hits=tuple(sorted(seen.hits)),
-            report=seen.report,
+            report=work.report,
             cached=seen.cached,
-            gathered=seen.gathered,
-            missed=seen.missed,
-            without_payload=seen.without_payload,
+            gathered=work.gathered,
+            missed=work.missed,
+            without_payload=work.without_payload,
             held_before=seen.held_before,
-            worker=tuple(sorted(self.worker)),
-            peak=seen.peak,
+            worker=tuple(sorted(self.worker.held)),
+            peak=work.peak,
             preempted=tuple(seen.preempted),
             running=running,
             waiting=tuple(r for r in self.scheduler.requests if r not in running),
             references={h: tuple(sorted(r)) for h, r in references},
             error=error,
         )
-
-    def _work(self, output: Any) -> None:
-        """The worker's step."""
-        seen = self._seen
-        seen.starts = self._receive(output)
-        seen.encodes = {r: tuple(ids) for r, ids in output.scheduled_encoder_inputs.items()}
-        seen.tokens = dict(output.num_scheduled_tokens)
-        seen.report = tuple(sorted(output.free_encoder_mm_hashes))
-        self.worker -= set(output.free_encoder_mm_hashes)
-        features = [self._features[r][i] for r, ids in seen.encodes.items() for i in ids]
-        wanted = [f for f in features if not (self._second_runner and f.identifier in self.worker)]
-        # Without its payload an item is passed over in silence, as both runners do.
-        seen.without_payload = tuple(sorted({f.identifier for f in wanted if f.data is None}))
-        self.worker |= {f.identifier for f in wanted if f.data is not None}
-        seen.peak = sum(self._sizes[h] for h in self.worker)
-        gathered = {
-            feature.identifier
-            for request_id, count in output.num_scheduled_tokens.items()
-            for feature in self._features[request_id]
-            if _overlaps(feature.mm_position, seen.starts[request_id], count)
-        }
-        seen.gathered = tuple(sorted(gathered))
-        seen.missed = tuple(sorted(gathered - self.worker))
-
-    def _receive(self, output: Any) -> dict[str, int]:
-        """The requests as this output describes them; where each of them starts."""
-        for request_id in output.finished_req_ids:
-            self._features.pop(request_id, None)
-        starts: dict[str, int] = {}
-        for new in output.scheduled_new_reqs:
-            self._features[new.req_id] = list(new.mm_features)
-            starts[new.req_id] = new.num_computed_tokens
-        cached = output.scheduled_cached_reqs
-        starts |= zip(cached.req_ids, cached.num_computed_tokens, strict=True)
-        for request_id, items in getattr(output, "encoder_input_updates", {}).items():
-            mine = self._features[request_id]
-            for i, data in items.items():
-                mine[i] = dataclasses.replace(mine[i], data=data)
-        self._sizes |= {
-            f.identifier: f.mm_position.length for fs in self._features.values() for f in fs
-        }
-        return starts
-
-
-def _overlaps(position: Any, start: int, count: int) -> bool:
-    return bool(position.offset < start + count and start < position.offset + position.length)
 
 
 def _worker_output(scheduler: Any, output: Any) -> Any:

@@ -2,7 +2,8 @@
 
 It is driven by the public interface of its engine, one step at a time, and only watched. Two things
 are set from within, as no option gives them: the capacity of the ledger, and what the encoder may
-compute in one pass.
+compute in one pass. A mirror obeys the same outputs as the runner, and what both hold and gather is
+compared at each pass: so a mirror is believed where there is no runner.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from ...errors import describe_exception
 from ..protocol import NotSupported, PassRecord, Place
+from ..vllm.mirror import Mirror, Work
 from ..vllm.watch import Heard, watch_ledger, watch_preemptions
 from .model import IMAGE_EMBEDS, IMAGE_SIDE
 from .units import LiveRequest, LiveSettings, Units
@@ -63,6 +65,7 @@ class _Seen(Heard):
     """What a pass shows while it is made."""
 
     output: Any = None
+    mirrored: Work = field(default_factory=Work)
     without_payload: set[str] = field(default_factory=set)
 
 
@@ -90,6 +93,7 @@ class LiveEngine:
         self._units: Units | None = None
         self._passes = 0
         self._seen = _Seen()
+        self._mirror = Mirror()
         manager = type(self.scheduler.encoder_cache_manager)
         self.put_ledger(manager(cache_size=settings.cache_size))
         self.scheduler.max_num_encoder_input_tokens = settings.encoder_budget
@@ -157,6 +161,7 @@ class LiveEngine:
         if not hasattr(self.core, "reset_encoder_cache"):
             raise NotSupported("this release cannot reset the encoder cache")
         self.core.reset_encoder_cache()
+        self._mirror.reset()
 
     # --- a pass --------------------------------------------------------------------------------
 
@@ -175,6 +180,9 @@ class LiveEngine:
             if not self._worker.missed:
                 error = describe_exception(raised)
         missed = tuple(sorted(self._worker.missed)) if self.broken else ()
+        if error is None:
+            worker = self._worker
+            error = self._mirror.unlike(seen.mirrored, set(worker), worker.gathered, missed)
         scheduler = self.scheduler
         if seen.output is None:
             seen.cached = tuple(sorted(scheduler.encoder_cache_manager.cached))
@@ -243,8 +251,13 @@ class LiveEngine:
         self.scheduler.schedule = scheduling
 
     def _watch_runner(self) -> None:
-        """What is to be encoded, as the runner has it when it begins to encode."""
+        """What it is given, repairs of the scheduler included, and what it encodes from."""
+        execute = self.core.model_executor.execute_model
         encode = self.runner._execute_mm_encoder
+
+        def executing(output: Any, *arguments: Any, **named: Any) -> Any:
+            self._seen.mirrored = self._mirror.step(output)
+            return execute(output, *arguments, **named)
 
         def encoding(output: Any, *arguments: Any, **named: Any) -> Any:
             for place in _places(output):
@@ -253,6 +266,7 @@ class LiveEngine:
                     self._seen.without_payload.add(feature.identifier)
             return encode(output, *arguments, **named)
 
+        self.core.model_executor.execute_model = executing
         self.runner._execute_mm_encoder = encoding
 
 
