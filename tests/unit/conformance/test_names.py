@@ -67,6 +67,32 @@ def _murmur3(text: bytes) -> int:
     return value ^ value >> 16
 
 
+def _crc16(text: bytes) -> int:
+    value = 0xFFFF
+    for byte in text:
+        value ^= byte << 8
+        for _ in range(8):
+            value = (value << 1 ^ (0x1021 if value & 0x8000 else 0)) & 0xFFFF
+    return value
+
+
+def _crc16_of_modems(text: bytes) -> int:
+    value = 0
+    for byte in text:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0xA001 if value & 1 else 0)
+    return value
+
+
+def _fletcher(text: bytes) -> int:
+    first = second = 0
+    for byte in text:
+        first = (first + byte) % 255
+        second = (second + first) % 255
+    return second << 8 | first
+
+
 CHECKSUMS: dict[str, Callable[[bytes], int]] = {
     "crc32": crc32,
     "fnv-1a": _fnv_1a,
@@ -74,6 +100,9 @@ CHECKSUMS: dict[str, Callable[[bytes], int]] = {
     "sdbm": _sdbm,
     "crc32c": _crc32c,
     "murmur3": _murmur3,
+    "crc16": _crc16,
+    "crc16 of modems": _crc16_of_modems,
+    "fletcher": _fletcher,
     "one at a time": _one_at_a_time,
 }
 
