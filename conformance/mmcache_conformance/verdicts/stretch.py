@@ -190,7 +190,12 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[_Change, ...]]:
         elif k == 1:
             changes.append(_SCALED[number // 4 % 2])
         else:
-            changes += [_BETWEEN, _offset(_WIDTHS[number // 8 % len(_WIDTHS)], largest)]
+            # Only where the vector itself ends a request: an engine may lack that call.
+            ends = any(isinstance(call, Free) for call in case.calls)
+            changes += [
+                *([_BETWEEN] if ends else ()),
+                _offset(_WIDTHS[number // 8 % len(_WIDTHS)], largest),
+            ]
         yield tuple(changes)
 
 
@@ -230,6 +235,15 @@ def _names(style: Style, other: Style, number: int, *, roll: bool = False) -> _C
     return _Change(f"hashes: {style_name(style)}, requests: {style_name(other)}", make)
 
 
+_MOST_LETTERS = 10_000_000
+"""Calls times letters of all names: an adapter that shows everything after every call must be able
+to say that in one line."""
+
+
+def _short(random: Random, number: int) -> Iterator[str]:
+    return (f"x{k}" for k in range(number))
+
+
 def _renamed(
     case: Case, style: Style, other: Style, random: Random, roll: bool
 ) -> tuple[Case, Back]:
@@ -243,6 +257,9 @@ def _renamed(
     to_request = dict(
         zip(requests, draw_names(random, len(requests), other, first_ones=roll), strict=True)
     )
+    letters = sum(map(len, to_hash.values())) + sum(map(len, to_request.values()))
+    if len(case.calls) * letters > _MOST_LETTERS:
+        return _renamed(case, _short, _short, random, roll)
     back_to_hash = {long: name for name, long in to_hash.items()}
     back_to_request = {long: name for name, long in to_request.items()}
     renamed = tuple(
