@@ -19,6 +19,7 @@ from .targets.command import CommandTarget
 from .targets.open import open_manager
 from .targets.process import shown_line
 from .targets.wire import (
+    DROPS_LAST,
     ENGINE_CAPABILITIES,
     AbortRequest,
     EngineCall,
@@ -53,29 +54,29 @@ class CommandEngine:
     """The engine behind a `CommandTarget`, which speaks for it."""
 
     def __init__(self, command: CommandTarget) -> None:
-        self._command = command
+        self.command = command
         self._offered: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        return self._command.name
+        return self.command.name
 
     @property
     def log(self) -> str:
         """The end of what the program wrote to standard error during the last workload."""
-        return self._command.log
+        return self.command.log
 
     def start(self) -> Implementation:
         """Raises `TargetError`, also where it does not declare itself an engine."""
-        found = self._command.start()
+        found = self.command.start()
         if "engine" not in found.capabilities:
             raise TargetError(
                 f"{found.name} says that it is no engine: it has no `engine` among its capabilities"
             )
         self._offered = found.capabilities["engine"]
         for name in self._offered:
-            if not name.startswith("x-") and name not in ENGINE_CAPABILITIES:
-                known = ", ".join(ENGINE_CAPABILITIES)
+            if not name.startswith("x-") and name not in (*ENGINE_CAPABILITIES, DROPS_LAST):
+                known = ", ".join((*ENGINE_CAPABILITIES, DROPS_LAST))
                 raise TargetError(f"its engine names the capability {name!r}; there are {known}")
         return found
 
@@ -85,11 +86,11 @@ class CommandEngine:
             if need not in self._offered:
                 raise NotSupported(f"needs {need}, which {self.name} does not have")
         asked = WorkloadCase(case.id, case.engine, tuple(calls_of(case)))
-        passes = self._command.ask(lambda seq: Workload(seq, asked), _passes)
+        passes = self.command.ask(lambda seq: Workload(seq, asked), _passes)
         if len(passes) > case.max_passes:
             raise AdapterError(f"{len(passes)} passes, where {case.max_passes} were asked for")
         for number, one in enumerate(passes):
-            record = _record(number, one, case)
+            record = _record(number, one, case, drops_first=DROPS_LAST not in self._offered)
             yield record
             if record.missed or record.error is not None:
                 return
@@ -97,7 +98,7 @@ class CommandEngine:
 
     def stop(self) -> None:
         """Raises `AdapterError` if the program had said more than it was asked."""
-        self._command.stop()
+        self.command.stop()
 
 
 def calls_of(case: EngineCase) -> Iterator[EngineCall]:
@@ -157,9 +158,12 @@ _REPLY = msgspec.json.Decoder(Passed, strict=True)
 _GAVE_UP = msgspec.json.Decoder(Errored, strict=True)
 
 
-def _record(number: int, one: EnginePass, case: EngineCase) -> PassRecord:
+def _record(
+    number: int, one: EnginePass, case: EngineCase, *, drops_first: bool = True
+) -> PassRecord:
     """The pass as it is judged. What is gathered follows from the tokens, and what neither was held
-    nor is encoded is missed, whatever the program says. Raises `AdapterError`."""
+    nor is encoded is missed, whatever the program says; so is what was held and is dropped before
+    the worker gathers. Raises `AdapterError`."""
     requests = {r.request_id: r for r in case.requests}
     sizes = {i.identifier: i.num_embeds for r in case.requests for i in r.items}
     _check(one, requests.keys(), sizes.keys())
@@ -180,7 +184,8 @@ def _record(number: int, one: EnginePass, case: EngineCase) -> PassRecord:
             if count and i.position < end and start < i.position + i.num_embeds
         }
     payload = encoded - set(one.without_payload)
-    missed = set(one.missed) | gathered - set(one.held_before) - payload
+    there = set(one.held_before) - set(one.report if drops_first else ())
+    missed = set(one.missed) | gathered - there - payload
     held = one.peak
     return PassRecord(
         number=number,

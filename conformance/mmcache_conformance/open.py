@@ -13,9 +13,10 @@ from .suites.load import ENGINES, MANAGERS, VectorFormat
 from .targets.command import CommandTarget
 from .targets.isolated import IsolatedTarget
 from .targets.open import open_manager
+from .targets.protocol import MANAGERS as MANAGER_KINDS
 from .targets.protocol import ManagerTarget
 
-__all__ = ["Target", "format_for", "open_target"]
+__all__ = ["Target", "format_for", "open_target", "open_targets"]
 
 Target = ManagerTarget | EngineTarget
 
@@ -59,6 +60,37 @@ def open_target(
         return found
     except UnknownTargetError as error:
         raise UnknownTargetError(f"{error}; or an engine: {ENGINE_FORMS}") from None
+
+
+def open_targets(
+    name: str,
+    *,
+    timeout: float | None = None,
+    trace: Callable[[str, bytes], None] | None = None,
+    configuration: str | None = None,
+    in_process: bool = False,
+    refresh: bool = False,
+) -> tuple[Target, ...]:
+    """All that the name stands for: a program may be a manager and an engine, each by itself.
+
+    The arguments and what is raised are those of `open_target`.
+    """
+
+    def opened() -> Target:
+        return open_target(
+            name,
+            timeout=timeout,
+            trace=trace,
+            configuration=configuration,
+            in_process=in_process,
+            refresh=refresh,
+        )
+
+    found = opened()
+    if isinstance(found, CommandEngine) and any(map(found.command.declares, MANAGER_KINDS)):
+        manager = open_manager(name, timeout=timeout, trace=trace)
+        return manager, found
+    return (found,)
 
 
 def format_for(target: Target) -> VectorFormat[Any]:

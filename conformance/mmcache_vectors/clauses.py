@@ -3,7 +3,8 @@
 A report stands beside a clause only where a wrong design of the specification, or a wrong manager
 of the tests, is what was reported, and breaks the clause.
 
-Their formulas are in `ledger` and `encoder_decoder`. Ids are never reused.
+L and E are of the managers, S of the engine, P of the processor cache of two processes. Their
+formulas are in the models of `mmcache_spec`. Ids are never reused.
 """
 
 from __future__ import annotations
@@ -250,6 +251,60 @@ CLAUSES: dict[str, Clause] = {
             "resident_until_in_the_way",
             "What was taken is cached as long as it is needed, and after that until something new "
             "comes.",
+        ),
+        Clause(
+            "P1",
+            "receiver_has_what_sender_withholds",
+            "An item is sent without its data only if the receiver has it when it handles it.",
+        ),
+        Clause(
+            "P2",
+            "mirrors_agree",
+            "With nothing in flight the receiver holds what the sender holds, in the same order of "
+            "use, and else only what the sender has forgotten and not told yet.",
+        ),
+        Clause(
+            "P3",
+            "each_side_within_capacity",
+            "What a side holds is no larger than its capacity.",
+        ),
+        Clause(
+            "P4",
+            "hit_survives_its_own_request",
+            "What was there when a request began is there when the same request takes it.",
+        ),
+        Clause(
+            "P5",
+            "recorded_is_delivered_or_undone",
+            "What the sender has recorded is handled by the receiver, or on its way, whatever "
+            "becomes of the request.",
+        ),
+        Clause(
+            "P6",
+            "clear_is_one_point",
+            "What the receiver holds when it has handled an item that was recorded after a clear "
+            "was recorded after it.",
+        ),
+        Clause(
+            "P7",
+            "payload_wins",
+            "Data that arrives replaces what the receiver has stored under the same hash.",
+        ),
+        Clause(
+            "P8",
+            "miss_heals",
+            "What was reported as missing is sent with its data the next time.",
+        ),
+        Clause(
+            "P9",
+            "fault_stays_in_request",
+            "Whatever happens to an item, nothing else that is in flight is lost by it.",
+        ),
+        Clause(
+            "P10",
+            "receiver_never_wedges",
+            "The keys in the receiver's order of use are the keys of its data, so that what is to "
+            "be evicted can be.",
         ),
     )
 }

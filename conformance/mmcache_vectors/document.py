@@ -11,11 +11,12 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import IO, Annotated, Any, Literal, Protocol, TypeVar
 
 import msgspec
 
 __all__ = [
+    "LARGEST",
     "Count",
     "DocumentError",
     "Name",
@@ -111,12 +112,26 @@ def convert(
         raise error(f"{source}: at {path.strip('`') or '$'}: {reason}") from None
 
 
-def read(path: Path, *, error: type[DocumentError] = DocumentError) -> bytes:
-    """The bytes of a file. Raises `error`."""
+LARGEST = 16 << 20
+"""Bytes of a document. The largest vector has a thousandth of it."""
+
+
+class _Openable(Protocol):
+    """A path, or a file of a package."""
+
+    def open(self, mode: Literal["rb"]) -> IO[bytes]: ...
+
+
+def read(path: _Openable, *, error: type[DocumentError] = DocumentError) -> bytes:
+    """The bytes of a file. Raises `error`, also if there are more than `LARGEST`."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
     except OSError as wrong:
         raise error(f"{path}: {wrong.strerror}") from None
+    if len(content) > LARGEST:
+        raise error(f"{path}: longer than {LARGEST} bytes; no file of this kind is")
+    return content
 
 
 def _a(noun: str) -> str:

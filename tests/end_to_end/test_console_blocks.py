@@ -37,13 +37,14 @@ def needs_the_index(page: str) -> bool:
 
 
 _QUICK = 10
-"""A page with more commands takes half a minute: CI follows it, and `make test` does not."""
+"""A page with more commands takes half a minute: CI follows it, and `make test` does not; nor does
+that of a port to JavaScript, which is played to its end."""
 
 
 def _page(page: str) -> object:
     marks = [pytest.mark.network] if needs_the_index(page) else []
     commands = [c for b in ALL[page] if b.language == "console" and is_run(b) for c in b.commands]
-    if len(commands) > _QUICK:
+    if len(commands) > _QUICK or any(b.language == "js" for b in ALL[page]):
         marks.append(pytest.mark.slow)
     return pytest.param(page, marks=marks)
 

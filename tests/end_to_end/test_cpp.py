@@ -74,7 +74,7 @@ def test_what_a_class_does_not_have_is_a_capability_that_it_does_not_have(
     }
     assert "version" not in started["implementation"]
     assert started["implementation"]["source"] == "https://example.org/partial"
-    report = run_target(CommandTarget("cmd:partial", shlex.quote(program)), vectors)
+    report = run_target(CommandTarget("cmd:partial", shlex.quote(program)), vectors, stretch=False)
     assert report.implementation is None
     assert "it has no `check_and_update_cache`, `can_allocate`" in str(report.reason)
 

@@ -59,7 +59,7 @@ def example(build: Build) -> str:
 
 def test_the_example_passes_every_vector_and_comes_to_every_situation(example: str) -> None:
     suite = load_suite(None, ENGINES)
-    report = run_target(open_target(example), suite)
+    report = run_target(open_target(example), suite, stretch=False)
     assert [v.outcome for v in report.verdicts] == ["pass"] * len(suite)
     assert all(v.reached is not False for v in report.verdicts)
 
@@ -108,6 +108,7 @@ def test_a_wrong_decision_is_found_and_named(name: str, build: Build, tmp_path: 
     assert name in decisions(f"cmd:{shlex.quote(str(program))}")
 
 
+@pytest.mark.slow
 def test_an_unfiltered_report_is_named(build: Build) -> None:
     program = build(CPP / f"{SCHEDULER}.cpp", "-DUNFILTERED_REPORT")
     assert "unfiltered_drop_encode_gather" in decisions(f"cmd:{shlex.quote(str(program))}")
@@ -126,7 +127,10 @@ def served(what: str) -> str:
     return f"cmd:{shlex.quote(sys.executable)} -m mmcache_conformance.adapters.python {what}"
 
 
-@pytest.mark.parametrize("variant", ["specified", "preemption_keeps_unencoded_entry"])
+@pytest.mark.parametrize(
+    "variant",
+    ["specified", "preemption_keeps_unencoded_entry", "unfiltered_encode_gather_drop"],
+)
 def test_an_engine_shows_the_same_through_the_protocol(variant: str) -> None:
     through, direct = (
         open_any_engine(served(f"reference-pass:{variant}")),
@@ -213,7 +217,7 @@ def test_after_what_is_no_reply_a_new_process_is_asked(tmp_path: Path) -> None:
     note = f"open({str(started)!r}, 'a').write('x')\n"
     program.write_text(note + SAYS % (ALL, '{"report": None}', 1))
     target = open_any_engine(f"cmd:{shlex.quote(sys.executable)} {shlex.quote(str(program))}")
-    report = run_target(target, load_suite(None, ENGINES)[:2])
+    report = run_target(target, load_suite(None, ENGINES)[:2], stretch=False)
     assert [v.outcome for v in report.verdicts] == ["error", "error"]
     assert started.read_text() == "xx"
 
@@ -221,7 +225,7 @@ def test_after_what_is_no_reply_a_new_process_is_asked(tmp_path: Path) -> None:
 def test_an_engine_that_does_nothing_is_not_believed(tmp_path: Path) -> None:
     """It says after one pass that no request is left, though later ones never arrived."""
     suite = load_suite(None, ENGINES)
-    report = run_target(open_target(saying(tmp_path)), suite)
+    report = run_target(open_target(saying(tmp_path)), suite, stretch=False)
     assert "pass" not in {v.outcome for v in report.verdicts}
 
 
@@ -238,7 +242,9 @@ def test_a_gather_of_what_was_never_encoded_is_a_miss_whatever_is_said(tmp_path:
 
 
 def test_what_it_cannot_be_configured_to_do_is_skipped(tmp_path: Path) -> None:
-    report = run_target(open_target(saying(tmp_path, '["reset"]')), load_suite(None, ENGINES))
+    report = run_target(
+        open_target(saying(tmp_path, '["reset"]')), load_suite(None, ENGINES), stretch=False
+    )
     reasons = {v.reason for v in report.verdicts if v.outcome == "skip"}
     assert any(r is not None and r.startswith("needs priority") for r in reasons)
 

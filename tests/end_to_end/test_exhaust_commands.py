@@ -75,14 +75,20 @@ def test_a_wrong_report_is_found_by_five_calls_and_named(build: Build, flags: tu
     assert found.disagreement.decisions == ("unfiltered_report",)
 
 
-def test_what_is_expected_is_passed_over_and_the_rest_is_searched(
-    build: Build, tmp_path: Path
-) -> None:
-    listed = tmp_path / "expected.toml"
-    listed.write_text(
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    """A file that expects L1 to be broken."""
+    file = tmp_path / "expected.toml"
+    file.write_text(
         'format = "mmcache/expected-failures"\nformat_version = 1\n[[expected]]\nclause = "L1"\n'
         'reason = "known"\nlink = "https://github.com/vllm-project/vllm/pull/52482"\n'
     )
+    return file
+
+
+def test_what_is_expected_is_passed_over_and_the_rest_is_searched(
+    build: Build, listed: Path
+) -> None:
     program = build(CPP / "example.cpp", "-DUNFILTERED_REPORT")
     target = f"cmd:{shlex.quote(str(program))}"
     done = run("exhaust", target, *ARGUMENTS, "--expected", str(listed), "--json")
@@ -90,7 +96,12 @@ def test_what_is_expected_is_passed_over_and_the_rest_is_searched(
     (found,) = json.loads(done.stdout)["scopes"]
     assert found["known"] > 0
     assert found["spec_states"] == found["spec_states_expected"]
-    # Another defect beside the one that is known is not hidden by it.
+
+
+@pytest.mark.slow
+def test_another_defect_beside_the_one_that_is_known_is_not_hidden_by_it(
+    build: Build, listed: Path, tmp_path: Path
+) -> None:
     text = (CPP / "example_engine.hpp").read_text()
     right = "const Hash oldest = idle_.front();\n            idle_.pop_front();"
     assert right in text

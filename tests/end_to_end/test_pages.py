@@ -98,7 +98,8 @@ OF_OTHERS = {
     "--flag",  # of somebody's driver
     "--ec-manager-config",  # vLLM
     *("--write", "--check"),  # of `python -m mmcache_spec.generate.engine_seeds`
-    "--every",  # of tests.tools.mutants.run
+    "--sample",
+    "--seed",  # of tests.tools.mutants.run
     "--list",  # of tests.tools.faults.kill
 }
 

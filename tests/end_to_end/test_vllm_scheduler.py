@@ -23,7 +23,9 @@ FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
     "words", ["withdraw:payload:skip", "v2:withdraw:skip", "two-phase:payload:skip"]
 )
 def test_with_the_repairs_nothing_fails(words: str) -> None:
-    report = run_target(VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES))
+    report = run_target(
+        VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES), stretch=False
+    )
     assert exit_code([report]) == 0, [(v.id, v.failure, v.reason) for v in report.verdicts]
 
 
@@ -36,7 +38,9 @@ def test_with_the_repairs_nothing_fails(words: str) -> None:
     ],
 )
 def test_each_repair_cures_its_own_defect(words: str, cured: str, left: str) -> None:
-    report = run_target(VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES))
+    report = run_target(
+        VllmScheduler(f"vllm-scheduler:{words}"), load_suite(None, ENGINES), stretch=False
+    )
     failed = [v.id for v in report.verdicts if v.outcome == "fail"]
     assert not [name for name in failed if name.startswith(cured)]
     assert [name for name in failed if name.startswith(left)]
@@ -44,7 +48,7 @@ def test_each_repair_cures_its_own_defect(words: str, cured: str, left: str) -> 
 
 def test_controls_are_clean_as_released() -> None:
     vectors = [v for v in load_suite(None, ENGINES) if "control" in v.id]
-    assert exit_code([run_target(VllmScheduler(), vectors)]) == 0
+    assert exit_code([run_target(VllmScheduler(), vectors, stretch=False)]) == 0
 
 
 def test_our_ledger_gives_the_same_schedule() -> None:
@@ -101,11 +105,17 @@ def test_the_scheduler_of_a_fork_is_what_is_driven(
     monkeypatch.syspath_prepend(str(tmp_path))
     suite = load_suite(None, ENGINES)
     words = "withdraw:payload:skip"
-    right = run_target(VllmScheduler(f"vllm-scheduler:scheduler=a_fork:Right:{words}"), suite)
+    right = run_target(
+        VllmScheduler(f"vllm-scheduler:scheduler=a_fork:Right:{words}"), suite, stretch=False
+    )
     assert exit_code([right]) == 0
     assert right.implementation is not None
     assert right.implementation.name == "the scheduler a_fork:Right"
-    wrong = run_target(VllmScheduler(f"vllm-scheduler:scheduler=a_fork:Forgets:{words}"), suite)
+    wrong = run_target(
+        VllmScheduler(f"vllm-scheduler:scheduler=a_fork:Forgets:{words}"), suite, stretch=False
+    )
     assert exit_code([wrong]) == 1
-    none = run_target(VllmScheduler("vllm-scheduler:scheduler=a_fork:Nothing"), suite)
+    none = run_target(
+        VllmScheduler("vllm-scheduler:scheduler=a_fork:Nothing"), suite, stretch=False
+    )
     assert "a_fork:Nothing is not a class" in str(none.reason)

@@ -160,6 +160,8 @@ LESS: dict[str, dict[str, set[str]]] = {
     "encoder_decoder": {},
     "engine": {},
     "progress": {},
+    # Without the first, P0 never takes anything. The second is there for designs that assert.
+    "processor_cache": {"begin": {"waiting", "looked_up"}},
 }
 """Effects that make a system do or ask more, not be safer. Without them it is as safe."""
 
@@ -239,11 +241,15 @@ def test_a_wrong_decision_breaks_the_clauses_it_is_expected_to_break(variant: Va
 @pytest.mark.parametrize("origin", ["init", "pass"])
 def test_the_shortest_counterexample_is_the_expected_one(variant: Variant, origin: Start) -> None:
     expected = expected_of(variant)
+    if getattr(expected, f"from_{origin}") is None:
+        pytest.skip("a protocol without passes")
     if len(expected.from_init) > 9 and origin == "init":
         pytest.skip("takes a minute: `mmcache-spec variants --check` does it, in CI")
-    within = {"engine": [scope(2, 2, 1)], "progress": scopes_of("progress")}.get(
-        variant.system.name, scopes_up_to(3, 2, 2)
-    )
+    within = {
+        "engine": [scope(2, 2, 1)],
+        "progress": scopes_of("progress"),
+        "processor_cache": scopes_of("processor_cache"),
+    }.get(variant.system.name, scopes_up_to(3, 2, 2))
     found = shortest(variant.system, within, origin, 13, variant.aims_at)
     assert isinstance(found, Counterexample)
     assert found.actions == getattr(expected, f"from_{origin}")
@@ -259,8 +265,6 @@ def test_another_right_decision_is_proved_too(variant: Variant) -> None:
 FORGOTTEN = {
     "L5": (ledger(), "free_encoder_input", "freeable"),
     "L11": (ledger(), "check_and_update_cache", "held"),
-    "L13": (ledger(), "free", "references"),
-    "L16": (ledger(), "allocate", "cached"),
     "E3": (encoder_decoder(), "free", "outstanding"),
     "S10": (engine(), "preempt", "encodes"),
     "S12": (engine(), "commit", "pending"),

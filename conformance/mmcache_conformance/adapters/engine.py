@@ -13,6 +13,7 @@ from mmcache_vectors.engine import Abort, Event, ResetBothSides, WorkloadRequest
 from ..engines.protocol import EngineCase, EngineTarget, PassRecord
 from ..errors import describe_exception
 from ..targets.wire import (
+    DROPS_LAST,
     ENGINE_CAPABILITIES,
     AbortRequest,
     About,
@@ -44,7 +45,8 @@ def serve_engine(target: EngineTarget, requests: BinaryIO, replies: BinaryIO) ->
         if isinstance(request, Start):
             found = target.start()
             about = About(found.name, found.language, found.version, found.source)
-            reply = encode(Started(1, about, {"engine": ENGINE_CAPABILITIES}))
+            last = (DROPS_LAST,) if getattr(target, "drops_last", False) else ()
+            reply = encode(Started(1, about, {"engine": (*ENGINE_CAPABILITIES, *last)}))
         elif isinstance(request, Workload):
             try:
                 records = list(islice(target.passes(_case(request.case)), _passes(request.case)))

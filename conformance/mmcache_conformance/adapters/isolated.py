@@ -12,7 +12,7 @@ from typing import NoReturn
 import msgspec
 
 from ..errors import TargetError, describe_exception
-from ..targets.isolated import Begin, Begun, Refused
+from ..targets.isolated import Begin, Begun, Loaded, Look, Refused
 from ..targets.open import load_target
 from ..targets.python import PythonTarget
 from .python import serve
@@ -28,20 +28,40 @@ def main() -> NoReturn:
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    target, introduction = _begun(msgspec.json.decode(requests.readline(), type=Begin))
+    target, introduction = _loaded(msgspec.json.decode(requests.readline(), type=Begin))
     replies.write(msgspec.json.encode(introduction) + b"\n")
     replies.flush()
+    begun = False
     if target is not None:
+        look = msgspec.json.decode(requests.readline(), type=Look)
+        seen = _begun(target, look)
+        replies.write(msgspec.json.encode(seen) + b"\n")
+        replies.flush()
+        begun = isinstance(seen, Begun)
+    if target is not None and begun:
         serve(target, requests, replies, interrupts_are_its_own=True)
     # Threads that the class has left behind must not keep the process.
     os._exit(0)
 
 
-def _begun(begin: Begin) -> tuple[PythonTarget | None, Begun | Refused]:
-    """The started target, or why there is none."""
+def _loaded(begin: Begin) -> tuple[PythonTarget | None, Loaded | Refused]:
+    """The target whose classes are loaded, or why there is none."""
     try:
         target = load_target(begin.load, begin.configuration)
-        return target, Begun(target.start())
+        target.load()
+        return target, Loaded()
     except BaseException as error:
-        reason = str(error) if isinstance(error, TargetError) else describe_exception(error)
-        return None, Refused(reason or type(error).__name__)
+        return None, _refused(error)
+
+
+def _begun(target: PythonTarget, look: Look) -> Begun | Refused:
+    """What the started target is, or why it cannot be started."""
+    try:
+        return Begun(target.start(touch=look.touch))
+    except BaseException as error:
+        return _refused(error)
+
+
+def _refused(error: BaseException) -> Refused:
+    reason = str(error) if isinstance(error, TargetError) else describe_exception(error)
+    return Refused(reason or type(error).__name__)

@@ -53,24 +53,30 @@ def expected(
     empty, 2 if the command cannot be understood, 3 if TARGET could not be
     started or driven.
     """
-    from ..open import format_for, open_target
+    from ..open import format_for, open_targets
     from ..oracle.decisions import explained
     from ..suites.load import load_suite
     from ..verdicts.draft import draft
     from ..verdicts.run import could_not, run_target
+    from ..verdicts.together import together
 
     with usage_errors():
-        opened = open_target(
-            target, timeout=timeout, configuration=configuration, in_process=in_process
-        )
-        suite = load_suite(directory, format_for(opened))
-    with foreign_code():
-        report = explained(run_target(opened, suite, directory=directory), suite)
-    if could_not(report):
-        found = report.implementation
-        why = report.reason
-        if found is not None and why is None:
-            why = "; ".join(found.undriven.values()) or "nothing was checked"
-        echo(f"{target} could not be started: {why}", err=True)
-        context.exit(ExitCode.COULD_NOT)
-    echo(draft(report, link), nl=False)
+        opened = [
+            (one, load_suite(directory, format_for(one)))
+            for one in open_targets(
+                target, timeout=timeout, configuration=configuration, in_process=in_process
+            )
+        ]
+    reports = []
+    for one, suite in opened:
+        with foreign_code():
+            report = explained(run_target(one, suite, directory=directory), suite)
+        if could_not(report):
+            found = report.implementation
+            why = report.reason
+            if found is not None and why is None:
+                why = "; ".join(found.undriven.values()) or "nothing was checked"
+            echo(f"{target} could not be started: {why}", err=True)
+            context.exit(ExitCode.COULD_NOT)
+        reports.append(report)
+    echo(draft(together(reports), link), nl=False)

@@ -107,7 +107,8 @@ def run(
                             withdraw, payload, skip (the repairs), mmcache
                             or two-phase (a ledger of the reference in it),
                             scheduler=module:Class (a fork's scheduler)
-      cmd:COMMAND           a program whose adapter declares itself an engine
+      cmd:COMMAND           a program whose adapter declares itself an engine;
+                            one that is a manager, too, is tested as both
 
     \b
     The exit code is 0 if everything passed, 1 if something failed, 2 if the
@@ -115,26 +116,30 @@ def run(
     driven, if nothing of it could be checked, or less than was demanded
     (--require, --max-skipped), 130 if it was interrupted.
     """
-    from ..open import open_target
+    from ..open import open_targets
     from ..targets.open import REFERENCE
     from ..verdicts.demanded import Demanded
     from ..verdicts.expected import apply_expected
     from ..verdicts.run import exit_code, run_target, summarise
+    from ..verdicts.together import apart, together
 
     check_files({"--html": html, "--junit": junit, "--markdown": markdown})
     with usage_errors():
         demanded = Demanded(require, max_skipped)
         opened = [
-            open_target(
+            target
+            for name in targets or (REFERENCE,)
+            for target in open_targets(
                 name,
                 timeout=timeout,
                 configuration=configuration,
                 in_process=in_process,
                 refresh=refresh,
             )
-            for name in targets or (REFERENCE,)
         ]
-        vectors = _vectors_for(opened, expression, directory)
+        if expected is not None and len(targets) > 1:
+            raise click.UsageError("--expected is about one target; run the others by themselves")
+        opened, vectors = _vectors_for(opened, expression, directory)
         known_failures = _expected_of(expected, opened, directory)
 
     def told(report: TargetReport, played: Sequence[AnyVector]) -> TargetReport:
@@ -152,11 +157,13 @@ def run(
                 target, mine, fail_fast=fail_fast, directory=directory, stretch=not plain
             )
         report = told(demanded.of(report), mine)
-        if known_failures is not None:
+        if known_failures is not None and len(opened) == 1:
             report = apply_expected(report, *known_failures)
         reports.append(report)
         if fail_fast and exit_code(reports) != 0:
             break
+    if known_failures is not None and len(opened) > 1:  # of one program, which is of two kinds
+        reports = list(apart(apply_expected(together(reports), *known_failures), reports))
     used = {vector.id: vector for mine in vectors for vector in mine}
     everything = tuple(used[id] for id in sorted(used))
     summary = summarise(reports, everything)
@@ -186,20 +193,25 @@ def run(
 
 def _vectors_for(
     targets: Sequence[Target], expression: str | None, directory: Path | None
-) -> list[tuple[AnyVector, ...]]:
-    """For each target, the selected vectors of the kind that is about it."""
+) -> tuple[list[Target], list[tuple[AnyVector, ...]]]:
+    """For each target, the selected vectors of the kind that is about it.
+
+    Of a program that is a manager and an engine, one may have none.
+    """
     from ..open import format_for
     from ..suites.load import load_suite
 
     chosen = selection(expression)
-    found: list[tuple[AnyVector, ...]] = []
+    found: list[tuple[Target, tuple[AnyVector, ...]]] = []
     for target in targets:
-        format = format_for(target)
-        suite = load_suite(directory, format)
-        found.append(tuple(vector for vector in suite if chosen(vector)))
-        if not found[-1]:
-            raise no_vector_matches(expression, format.noun.removesuffix("s"))
-    return found
+        suite = load_suite(directory, format_for(target))
+        found.append((target, tuple(vector for vector in suite if chosen(vector))))
+    has_some = {target.name for target, mine in found if mine}
+    for target, _ in found:
+        if target.name not in has_some:
+            raise no_vector_matches(expression, format_for(target).noun.removesuffix("s"))
+    found = [(target, mine) for target, mine in found if mine]
+    return [target for target, _ in found], [mine for _, mine in found]
 
 
 def _expected_of(
@@ -212,9 +224,7 @@ def _expected_of(
     from ..suites.load import load_suite
     from ..verdicts.expected import load_expected
 
-    if len(targets) > 1:
-        raise click.UsageError("--expected is about one target; run the others by themselves")
-    suite = load_suite(directory, format_for(targets[0]))
+    suite = tuple(v for target in targets for v in load_suite(directory, format_for(target)))
     return load_expected(path, suite), suite
 
 

@@ -148,6 +148,11 @@ class ReferencePass:
         self._variant = REFERENCE_VARIANTS[variant]
         self._says = "the reference pass" if right else f"the variant {variant}"
 
+    @property
+    def drops_last(self) -> bool:
+        """Whether its worker gathers before it drops."""
+        return self._variant.order == _GATHER_DROP
+
     def start(self) -> Implementation:
         return engine_implementation(self._says)
 

@@ -200,7 +200,9 @@ def _agrees(
     To a call that the protocol does not allow in its state it may give any, and so raise: an error
     there is its doing, where the caller has only done what is allowed of a manager that is right.
     """
-    if not calls or len(answers) != len(calls):
+    if not calls or not answers:
+        return False
+    if longer is None and len(answers) != len(calls):
         return False  # of some calls nothing came back: the target broke down
     if any(answer.error is not None for answer in answers[:-1]):
         return False

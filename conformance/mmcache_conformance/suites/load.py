@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, cast, overload
 import msgspec
 
 from mmcache_vectors import engine, manager
-from mmcache_vectors.document import canonical
+from mmcache_vectors.document import canonical, read
 from mmcache_vectors.engine import EngineVector
 from mmcache_vectors.manager import Vector, VectorError
 
@@ -91,10 +91,7 @@ def _load(root: Traversable, wanted: Sequence[VectorFormat[Any]]) -> tuple[AnyVe
     vectors: dict[str, AnyVector] = {}
     for file in found:
         source = str(file)
-        try:
-            content = file.read_bytes()
-        except OSError as error:
-            raise VectorError(f"{source}: {error.strerror}") from None
+        content = read(file, error=VectorError)
         format = _format_of(content)
         if format is not None and format not in wanted:
             continue

@@ -22,7 +22,16 @@ from .command import START_TIMEOUT, CommandTarget
 from .process import LineListener, Process, shown_line
 from .wire import BESIDE_FEATURE, SNAPSHOTS_FEATURE, WATCHED_FEATURE
 
-__all__ = ["Begin", "Begun", "Classes", "IsolatedTarget", "Refused", "VllmFile"]
+__all__ = [
+    "Begin",
+    "Begun",
+    "Classes",
+    "IsolatedTarget",
+    "Loaded",
+    "Look",
+    "Refused",
+    "VllmFile",
+]
 
 _CHILD = """\
 import json, sys
@@ -60,8 +69,18 @@ class Begin(msgspec.Struct, frozen=True, tag_field="cmd", tag="begin"):
     configuration: str | None
 
 
+class Look(msgspec.Struct, frozen=True, tag_field="cmd", tag="look"):
+    """Make an instance, and say who it is; `touch` it by making each call once, or do not."""
+
+    touch: bool
+
+
+class Loaded(msgspec.Struct, frozen=True, tag=True):
+    """It is loaded, and nothing of it was made yet."""
+
+
 class Begun(msgspec.Struct, frozen=True, tag=True):
-    """It is loaded; from now on the protocol is spoken."""
+    """It can be made; from now on the protocol is spoken."""
 
     implementation: Implementation
 
@@ -89,23 +108,52 @@ class IsolatedTarget(CommandTarget):
         self._load = load
         self._loaded: Classes | VllmFile | None = None
         self._configuration = configuration
+        self._touches = True
+        """Whether the calls are tried before the first vector. One that takes its process with it,
+        or never returns, is left to the vectors that make it."""
 
     def start(self) -> Implementation:
         self._loaded = self._load()
         return super().start()
 
+    def _launch(self) -> Implementation:
+        try:
+            return super()._launch()
+        except _Untouchable:
+            self._touches = False
+            return super()._launch()
+
     def _introduced(self, process: Process) -> Implementation:
         assert self._loaded is not None
         begin = Begin(self._loaded, self._configuration)
-        line = process.exchange(msgspec.json.encode(begin), START_TIMEOUT)
+        self._said(process, msgspec.json.encode(begin), START_TIMEOUT)
+        look = msgspec.json.encode(Look(self._touches))
         try:
-            said = msgspec.json.decode(line, type=Begun | Refused)
+            said = self._said(process, look, self._timeout)
+        except AdapterError as error:
+            if self._touches:
+                self._drop()
+                raise _Untouchable(str(error)) from None
+            raise
+        if not isinstance(said, Begun):
+            raise AdapterError("a reply to something else")
+        self._features = (BESIDE_FEATURE, SNAPSHOTS_FEATURE, WATCHED_FEATURE)
+        return said.implementation
+
+    def _said(self, process: Process, request: bytes, timeout: float) -> Loaded | Begun:
+        """The reply to a request. Raises `AdapterError`, and `TargetError` if it refuses."""
+        line = process.exchange(request, timeout)
+        try:
+            said = msgspec.json.decode(line, type=Loaded | Begun | Refused)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise AdapterError(f"not a reply: {shown_line(line)}") from None
         if isinstance(said, Refused):
             raise TargetError(said.reason)
-        self._features = (BESIDE_FEATURE, SNAPSHOTS_FEATURE, WATCHED_FEATURE)
-        return said.implementation
+        return said
+
+
+class _Untouchable(Exception):
+    """One of its calls ended the process or never returned, before any vector."""
 
 
 def _path() -> list[str]:

@@ -14,7 +14,7 @@ import secrets
 import signal
 import sys
 
-__all__ = ["MARK", "marked_environment", "sweep"]
+__all__ = ["MARK", "descendants", "end", "marked_environment", "sweep"]
 
 MARK = "MMCACHE_HARNESS"
 """The variable; what is in it are the marks of the harnesses above one another."""
@@ -81,6 +81,44 @@ def marked_environment() -> tuple[str, dict[str, str]]:
     own = f"{_watch.mark}-{secrets.token_hex(4)}"
     above = os.environ.get(MARK, "")
     return own, {**os.environ, MARK: f"{above} {own}".strip()}
+
+
+def descendants(pid: int) -> list[tuple[int, bytes]]:
+    """The processes below this one, whatever their environment, each with when it was started.
+
+    One whose parent has ended is below nobody: it is found by its mark, if it has kept that.
+    """
+    if sys.platform != "linux":
+        return []
+    below: dict[int, list[tuple[int, bytes]]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (seen := _seen(int(name))) is not None:
+            below.setdefault(seen[0], []).append((int(name), seen[1]))
+    found: list[tuple[int, bytes]] = []
+    waiting = [pid]
+    while waiting:
+        mine = below.pop(waiting.pop(), [])
+        found += mine
+        waiting += [child for child, _ in mine]
+    return found
+
+
+def end(processes: list[tuple[int, bytes]]) -> None:
+    """Kill those of the processes that are still the same ones."""
+    for pid, started in processes:
+        seen = _seen(pid)
+        if seen is not None and seen[1] == started:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _seen(pid: int) -> tuple[int, bytes] | None:
+    """The parent of a process, and when it was started; None if there is none."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return int(fields[1]), fields[19]
+    return None
 
 
 def sweep(mark: str) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ..errors import AdapterError
-from .leash import marked_environment, sweep
+from .leash import descendants, end, marked_environment, sweep
 
 __all__ = ["LineListener", "Log", "Process", "Timeout", "shown_line"]
 
@@ -187,9 +187,13 @@ class Process:
         if patience:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(patience)
+        # Some have cleared their environment, and so the mark: while their parents are there, they
+        # are found by these.
+        family = descendants(self._child.pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, signal.SIGKILL)
         self._child.wait()
+        end(family)
         sweep(self._mark)
         with contextlib.suppress(OSError):
             while data := os.read(self._err, 1 << 16):

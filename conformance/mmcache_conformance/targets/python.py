@@ -87,11 +87,19 @@ class PythonTarget:
         self._load = load
         self._configuration = configuration
         self._config: object = None
+        self._found: ManagerClasses | None = None
         self._classes: dict[Manager, type] = {}
         self._observed: dict[Manager, tuple[str, ...]] = {}
 
-    def start(self) -> Implementation:
-        found = self._load()
+    def load(self) -> ManagerClasses:
+        """The classes, which are loaded once. Raises `TargetError`."""
+        if self._found is None:
+            self._found = self._load()
+        return self._found
+
+    def start(self, *, touch: bool = True) -> Implementation:
+        """As every target; `touch`: whether each call is tried on an instance."""
+        found = self.load()
         self._config = self._configuration()
         capabilities: dict[Kind, tuple[str, ...]] = {}
         undriven: dict[Kind, str] = {}
@@ -101,7 +109,7 @@ class PythonTarget:
             if cls is None:
                 continue
             probe = self._probe(cls)
-            calls, why = _offered(cls, probe)
+            calls, why = _offered(cls, probe, touch=touch)
             if why is not None:
                 undriven[manager] = why
             probe = self._probe(cls)
@@ -159,6 +167,7 @@ class PythonTarget:
 
     def stop(self) -> None:
         self._classes = {}
+        self._found = None
 
     def _player(self, case: Case, live: LiveManager | None = None) -> _Player:
         kind = case.manager
@@ -355,7 +364,7 @@ _TOUCH: tuple[Call, ...] = (
 """Each call once or twice, as any manager must take it."""
 
 
-def _offered(cls: type, probe: object) -> tuple[list[str], str | None]:
+def _offered(cls: type, probe: object, *, touch: bool) -> tuple[list[str], str | None]:
     """The calls that the class has, and why it cannot be driven, if so.
 
     A call that is declared and not implemented is one that it does not have. Whatever else goes
@@ -363,7 +372,7 @@ def _offered(cls: type, probe: object) -> tuple[list[str], str | None]:
     """
     calls = [op for op in CALLS if callable(getattr(cls, op, None))]
     why = lacks_of(cls, calls) or other_signature(probe, calls)
-    if why is not None:
+    if why is not None or not touch:
         return calls, why
     requests = {r.request_id: _FakeRequest(r) for r in _TOUCHED.requests}
     free: list[object] = []

@@ -19,6 +19,7 @@ from .protocol import Answer, Case
 
 __all__ = [
     "BESIDE_FEATURE",
+    "DROPS_LAST",
     "ENGINE_CAPABILITIES",
     "PROTOCOL_VERSION",
     "SNAPSHOTS_FEATURE",
@@ -223,6 +224,10 @@ class Passed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seq: SequenceNumber
     passes: tuple[EnginePass, ...]
 
+
+DROPS_LAST = "drops_last"
+"""The worker of an engine gathers before it drops what was reported: what is reported can still be
+gathered in that step. The others drop first."""
 
 ENGINE_CAPABILITIES = (
     "priority",

@@ -60,12 +60,12 @@ def run_target(
     *,
     fail_fast: bool = False,
     directory: Path | None = None,
-    stretch: bool = False,
+    stretch: bool = True,
 ) -> TargetReport:
     """All verdicts on one target.
 
-    `directory` is where the vectors are, if not in the package. With `stretch`, a vector that
-    passes is also played in larger worlds, and fails if it fails in one of them.
+    `directory` is where the vectors are, if not in the package. A vector that passes is also
+    played in larger worlds, and fails if it fails in one of them; not without `stretch`.
     """
     started = time.perf_counter()
     implementation: Implementation | None = None
@@ -102,7 +102,7 @@ def run_vector(
     vector: AnyVector,
     directory: Path | None = None,
     *,
-    stretch: bool = False,
+    stretch: bool = True,
 ) -> Verdict:
     """One vector on a started target, as `run_target` does it. Never raises for what that does."""
     clauses = defended().get(vector.id, vector.clauses)
@@ -120,7 +120,8 @@ def run_vector(
         if missing is not None:
             return _skipped(plain, f"needs {missing}, which {implementation.name} does not have")
         largest = largest_number(implementation.language) if stretch else None
-        found = _run_calls(target, vector, plain, again, largest)
+        ends = "free" in implementation.capabilities.get(vector.manager, ())
+        found = _run_calls(target, vector, plain, again, largest, ends)
     except AdapterError as error:
         found = _errored(plain, str(error))
     except KeyboardInterrupt:
@@ -143,7 +144,12 @@ def _errored(plain: Verdict, reason: str) -> Verdict:
 
 
 def _run_calls(
-    target: ManagerTarget, vector: Vector, plain: Verdict, again: str, largest: int | None
+    target: ManagerTarget,
+    vector: Vector,
+    plain: Verdict,
+    again: str,
+    largest: int | None,
+    ends: bool,
 ) -> Verdict:
     """The calls of the vector, and the first answer that is not as expected; also in larger worlds,
     if there is a `largest` number."""
@@ -151,7 +157,7 @@ def _run_calls(
     name: str | None = None
     wrong = first_difference(vector.steps, target.run(case))
     if wrong is None and largest is not None:
-        name, wrong = _stretched_difference(target, vector, case, largest)
+        name, wrong = _stretched_difference(target, vector, case, largest, ends)
     if wrong is None:
         return plain
     step, differences = wrong
@@ -164,10 +170,10 @@ def _run_calls(
 
 
 def _stretched_difference(
-    target: ManagerTarget, vector: Vector, case: Case, largest: int
+    target: ManagerTarget, vector: Vector, case: Case, largest: int, ends: bool
 ) -> tuple[str | None, tuple[int, tuple[Difference, ...]] | None]:
     """The first larger world in which an answer is not as expected, and where it is not."""
-    for longer in stretched(case, largest):
+    for longer in stretched(case, largest, ends=ends):
         wrong = _in_world(target, vector, longer)
         if wrong is not None:
             for smaller in by_itself(longer, case):

@@ -126,10 +126,13 @@ class Stretched:
         return told
 
 
-def stretched(case: Case, largest: int = SAFE_NUMBER) -> Iterator[Stretched]:
-    """The case in larger worlds; the same ones for the same id. No number is beyond `largest`."""
+def stretched(case: Case, largest: int = SAFE_NUMBER, *, ends: bool = True) -> Iterator[Stretched]:
+    """The case in larger worlds; the same ones for the same id. No number is beyond `largest`.
+
+    `ends`: whether the manager has `free`. If not, no request that holds nothing ends in between.
+    """
     for changes in _drawn(case, largest):
-        yield _changed(case, changes)
+        yield _changed(case, tuple(c for c in changes if ends or c is not _BETWEEN))
 
 
 def by_itself(longer: Stretched, case: Case) -> Iterator[Stretched]:
@@ -142,10 +145,11 @@ def by_itself(longer: Stretched, case: Case) -> Iterator[Stretched]:
 def world_named(case: Case, name: str | None, largest: int = LARGEST_NUMBER) -> Stretched | None:
     """The world of this name among all of the case, if there is one."""
     for limit in dict.fromkeys((largest, SAFE_NUMBER)):
-        for longer in stretched(case, limit):
-            for one in (longer, *by_itself(longer, case)):
-                if one.name == name:
-                    return one
+        for ends in (True, False):
+            for longer in stretched(case, limit, ends=ends):
+                for one in (longer, *by_itself(longer, case)):
+                    if one.name == name:
+                        return one
     return None
 
 

@@ -75,7 +75,8 @@ def _print_variant(variant: Variant) -> None:
     expected = variant.expected
     out.print(f"    expected: breaks {', '.join(expected.breaks) or 'only what follows'}")
     for origin, actions in (("init", expected.from_init), ("pass", expected.from_pass)):
-        out.print(f"      --from {origin}, {len(actions)}: {', '.join(actions)}")
+        if actions is not None:
+            out.print(f"      --from {origin}, {len(actions)}: {', '.join(actions)}")
 
 
 def _recompute(name: str, follow: bool) -> list[str]:
@@ -101,11 +102,13 @@ def _recompute(name: str, follow: bool) -> list[str]:
     if set(proof.refuted_clauses) != set(expected.breaks):
         got = ", ".join(proof.refuted_clauses) or "nothing"
         differences.append(f"expected to break {', '.join(expected.breaks)}, but breaks {got}")
-    origins: tuple[tuple[Start, tuple[str, ...]], ...] = (
+    origins: tuple[tuple[Start, tuple[str, ...] | None], ...] = (
         ("init", expected.from_init),
         ("pass", expected.from_pass),
     )
     for origin, actions in origins:
+        if actions is None:
+            continue
         name_of = variant.system.name
         if follow and (name_of == "progress" or (name_of == "engine" and origin == "pass")):
             # What Z3 unrolls has as many of everything as the scope says.

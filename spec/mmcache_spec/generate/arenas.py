@@ -201,6 +201,12 @@ WORLDS: dict[str, tuple[Few, ...]] = {
         Few(2, 1, 2, 2, TWO_ITEMS),
     ),
     "encoder_decoder": (Few(2, 1, 2, 1), Few(2, 2, 1, 2), NO_SIZE, Few(2, 2, 2, 3)),
+    "processor_cache": (
+        Few(2, 1, 2, 1, Ranges((1,), {"capacity": (2,)})),
+        Few(2, 2, 1, 1, Ranges((1,), {"capacity": (1,)})),
+        Few(3, 2, 2, 1, Ranges((1,), {"capacity": (2,)})),
+        Few(2, 1, 2, 2, Ranges((1, 2), {"capacity": (2,)})),
+    ),
 }
 """By the name of the system. Others have the default."""
 
@@ -349,6 +355,9 @@ def situations(system: TransitionSystem) -> Situations:
         long_item = replace(compact(1, 1, 1), fixed={**compact(1, 1, 1).fixed, **THREE_TOKENS})
         places = _places(tokens, (2, 2, 1), (3, 1, 3), (2, 1, 2))
         return Situations((Place(long_item), *places), ENGINE_GOALS)
+    if system.name == "processor_cache":
+        ones = Ranges((1,), {"capacity": (1, 2)})
+        return Situations((Place(compact(2, 1, 2), ones), Place(compact(2, 2, 1), ones)))
     return Situations(_places({"capacity": (2, 3)}, (2, 2, 1), (2, 1, 2), (3, 1, 3), (2, 2, 2)))
 
 

@@ -17,8 +17,9 @@ class Expected:
     """The clauses with an obligation that has a counterexample to induction."""
     from_init: tuple[str, ...]
     """The actions of the shortest counterexample from the empty cache."""
-    from_pass: tuple[str, ...]
-    """The same from any state in which a scheduling pass may begin."""
+    from_pass: tuple[str, ...] | None = None
+    """The same from any state in which a scheduling pass may begin; None of a protocol that has no
+    passes."""
     target: str | None = None
     """The clause that the counterexamples break, where not simply the first."""
     lasso: tuple[tuple[str, ...], tuple[str, ...]] | None = None

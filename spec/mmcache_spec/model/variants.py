@@ -13,6 +13,8 @@ from .encoder_decoder import encoder_decoder
 from .engine import EngineDesign, engine
 from .ledger import LedgerDesign, ledger
 from .livelocks import LIVELOCKS, WITHOUT_LIVELOCK
+from .processor_cache import processor_cache
+from .processor_cache_variants import WRONG_PROCESSOR_CACHES
 from .progress import progress
 from .variant import Expected, Variant
 
@@ -22,7 +24,7 @@ __all__ = ["SPECIFIED", "VARIANTS", "Expected", "Variant"]
 SPECIFIED = Variant(
     "specified",
     "the protocol as it should be",
-    (ledger, encoder_decoder, engine, progress),
+    (ledger, encoder_decoder, engine, progress, processor_cache),
 )
 
 
@@ -321,6 +323,14 @@ _WRONG_ENGINES = (
     ),
 )
 
-_ALL = (SPECIFIED, *_RIGHT, *WITHOUT_LIVELOCK, *_WRONG, *_WRONG_ENGINES, *LIVELOCKS)
+_ALL = (
+    SPECIFIED,
+    *_RIGHT,
+    *WITHOUT_LIVELOCK,
+    *_WRONG,
+    *_WRONG_ENGINES,
+    *LIVELOCKS,
+    *WRONG_PROCESSOR_CACHES,
+)
 
 VARIANTS: dict[str, Variant] = {v.name: v for v in _ALL}

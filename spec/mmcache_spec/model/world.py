@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 from ..kernel.system import Axiom, Scope
@@ -28,6 +29,7 @@ __all__ = [
     "rank",
     "scope",
     "scopes_of",
+    "scopes_of_few_inputs",
     "scopes_up_to",
     "scopes_within",
     "size",
@@ -179,6 +181,16 @@ def scopes_up_to(hashes: int, requests: int, inputs: int) -> list[Scope]:
     return [_universe(name, h, items) for h, items in sizes]
 
 
+def scopes_of_few_inputs(hashes: int, requests: int, inputs: int) -> list[Scope]:
+    """As `scopes_up_to`, but all requests together have no more than these inputs."""
+    name = (
+        f"up to {_count(hashes, 'hash', 'hashes')}, and {_count(inputs, 'input', 'inputs')} "
+        f"of up to {_count(requests, 'request', 'requests')}"
+    )
+    wide = scopes_up_to(hashes, requests, inputs)
+    return [replace(s, name=name) for s in wide if len(s.universe[INPUT.name]) <= inputs]
+
+
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
@@ -199,4 +211,6 @@ def scopes_of(system: str, size: tuple[int, int, int] | None = None) -> list[Sco
         return scopes_up_to(*size or (2, 2, 1))
     if system == "progress":
         return scopes_within(*size) if size else [scope(2, 1, 2), scope(2, 2, 2)]
+    if system == "processor_cache":
+        return scopes_up_to(*size) if size else scopes_of_few_inputs(2, 2, 2)
     return scopes_up_to(*size or (3, 2, 2))

@@ -31,7 +31,7 @@ engine never has to deal with.
 
 def goal_sets() -> Iterator[tuple[str, TransitionSystem, Scope, tuple[Goal, ...], int]]:
     """Title, system, scope, goals and bound of everything that should be covered."""
-    ledger, encoder_decoder, engine, _ = SPECIFIED.systems
+    ledger, encoder_decoder, engine, *_ = SPECIFIED.systems
     yield "ledger: situations", ledger, scope(4, 2, 3), LEDGER_GOALS, 8
     yield "ledger: combinations", ledger, scope(2, 2, 2), LEDGER_COMBINATIONS, 8
     yield "ledger: pairs of calls", ledger, scope(2, 2, 2), tuple(pair_goals(ledger)), 8

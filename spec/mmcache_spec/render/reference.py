@@ -20,6 +20,7 @@ TITLES = {
     "encoder_decoder": "The encoder-decoder ledger (`EncoderDecoderCacheManager`)",
     "engine": "The engine: scheduler, ledger and worker",
     "progress": "Progress",
+    "processor_cache": "The processor cache of P0 and P1",
 }
 
 
@@ -62,7 +63,9 @@ def _page() -> Iterator[str]:
             seen = ", ".join(map(report_link, variant.seen_in)) or "–"
             breaks = ", ".join(f"[{c}](#{c.lower()})" for c in variant.expected.breaks)
             init, within = (
-                f"{len(actions)}: {', '.join(f'`{a}`' for a in actions)}"
+                "–"
+                if actions is None
+                else f"{len(actions)}: {', '.join(f'`{a}`' for a in actions)}"
                 for actions in (variant.expected.from_init, variant.expected.from_pass)
             )
             yield f"| `{variant.name}` | {variant.says} | {seen} | {breaks} | {init} | {within} |"

@@ -11,4 +11,4 @@ from mmcache_conformance.suites.load import load_suite
 from mmcache_conformance.verdicts.run import exit_code, run_target
 
 vectors = load_suite(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
-sys.exit(exit_code([run_target(open_target("reference"), vectors, fail_fast=True)]))
+sys.exit(exit_code([run_target(open_target("reference"), vectors, fail_fast=True, stretch=False)]))

@@ -84,7 +84,7 @@ def report_on(
     ed = DECISIONS[names[0]].system == "encoder_decoder"
     target = Taking(names, ("num_free_slots",) if ed and shows else shows)
     vectors = of_suite(suite)
-    return explained(run_target(target, vectors), vectors)
+    return explained(run_target(target, vectors, stretch=False), vectors)
 
 
 def duty_broken(verdict: Verdict) -> bool:
@@ -145,7 +145,7 @@ def test_what_no_decision_explains_is_laid_to_none() -> None:
 
     for name in ("Uncharged", "ReportIsAString", "EvictsOneTooMany", "IgnoresTheBudget"):
         target = open_target(f"tests.known_bad.managers:{name}", in_process=True)
-        report = explained(run_target(target, VECTORS), VECTORS)
+        report = explained(run_target(target, VECTORS, stretch=False), VECTORS)
         failing = [v.id for v in report.verdicts if v.failure is not None]
         assert failing
         assert [d for d in report.decisions if not d.contradicted_by] == []
@@ -210,7 +210,9 @@ ADVERSARIES: dict[str, Callable[[Call, Any], Any]] = {
 @pytest.mark.parametrize("name", ADVERSARIES)
 def test_who_answers_by_no_ledger_has_taken_no_decision(name: str, suite: str) -> None:
     vectors = of_suite(suite)
-    report = explained(run_target(Answering(name, ADVERSARIES[name]), vectors), vectors)
+    report = explained(
+        run_target(Answering(name, ADVERSARIES[name]), vectors, stretch=False), vectors
+    )
     failing = [v.id for v in report.verdicts if v.failure is not None]
     assert failing
     assert [d.name for d in report.decisions if not d.contradicted_by] == []
@@ -220,7 +222,7 @@ def test_who_answers_by_no_ledger_has_taken_no_decision(name: str, suite: str) -
 def test_who_is_right_but_for_an_empty_report_has_taken_that_decision() -> None:
     """L2: The least distance from those above: here the claim holds in all that fails."""
     nothing = Answering("no report", _only(GetFreedMmHashes, lambda right: ()))
-    report = explained(run_target(nothing, VECTORS), VECTORS)
+    report = explained(run_target(nothing, VECTORS, stretch=False), VECTORS)
     (decision,) = report.decisions
     assert (decision.name, report.unexplained) == ("report_nothing", ())
 
@@ -230,7 +232,7 @@ def test_one_that_does_so_only_in_part_has_not_taken_it() -> None:
     from mmcache_conformance.open import open_target
 
     target = open_target("tests.known_bad.managers:FirstOccurrenceRelease", in_process=True)
-    report = explained(run_target(target, VECTORS), VECTORS)
+    report = explained(run_target(target, VECTORS, stretch=False), VECTORS)
     (likeness,) = report.decisions
     assert likeness.name == "first_occurrence_release"
     passed = {v.id for v in report.verdicts if v.outcome == "pass"}
@@ -245,7 +247,11 @@ def test_an_exception_breaks_no_clause() -> None:
     from mmcache_conformance.open import open_target
 
     report = explained(
-        run_target(open_target("tests.known_bad.misbehaving:Raises", in_process=True), VECTORS),
+        run_target(
+            open_target("tests.known_bad.misbehaving:Raises", in_process=True),
+            VECTORS,
+            stretch=False,
+        ),
         VECTORS,
     )
     failing = [v for v in report.verdicts if v.failure is not None]
@@ -257,7 +263,7 @@ def test_an_exception_breaks_no_clause() -> None:
 def test_nothing_failed_nothing_is_said() -> None:
     from mmcache_conformance.open import open_target
 
-    report = explained(run_target(open_target("reference"), VECTORS), VECTORS)
+    report = explained(run_target(open_target("reference"), VECTORS, stretch=False), VECTORS)
     assert (report.decisions, report.unexplained) == ((), ())
     assert {v.broke for v in report.verdicts} == {None}
 
@@ -309,7 +315,9 @@ WRONG_ENGINES = [n for n in REFERENCE_VARIANTS if VARIANTS[n].expected is not No
 
 @pytest.mark.parametrize("name", WRONG_ENGINES)
 def test_an_engine_is_told_its_decision(name: str) -> None:
-    report = explained(run_target(ReferencePass(name), ENGINE_VECTORS), ENGINE_VECTORS)
+    report = explained(
+        run_target(ReferencePass(name), ENGINE_VECTORS, stretch=False), ENGINE_VECTORS
+    )
     failing = [v for v in report.verdicts if v.failure is not None]
     if not failing:
         assert report.decisions == ()
@@ -329,7 +337,9 @@ def test_an_engine_that_does_otherwise_has_taken_none() -> None:
             for record in super().passes(case):
                 yield replace(record, references=dict.fromkeys(record.cached, ("ghost",)))
 
-    report = explained(run_target(Haunted("specified"), ENGINE_VECTORS), ENGINE_VECTORS)
+    report = explained(
+        run_target(Haunted("specified"), ENGINE_VECTORS, stretch=False), ENGINE_VECTORS
+    )
     assert [v for v in report.verdicts if v.failure is not None]
     assert [d for d in report.decisions if not d.contradicted_by] == []
     assert report.unexplained
@@ -364,7 +374,7 @@ DISTORTIONS: dict[str, Callable[[PassRecord], PassRecord]] = {
 @pytest.mark.parametrize("name", DISTORTIONS)
 def test_who_does_what_no_engine_does_has_taken_no_decision(name: str) -> None:
     target = _distorted(DISTORTIONS[name])
-    report = explained(run_target(target, ENGINE_VECTORS), ENGINE_VECTORS)
+    report = explained(run_target(target, ENGINE_VECTORS, stretch=False), ENGINE_VECTORS)
     assert [v for v in report.verdicts if v.failure is not None]
     assert [d.name for d in report.decisions if not d.contradicted_by] == []
     assert report.unexplained
@@ -373,7 +383,7 @@ def test_who_does_what_no_engine_does_has_taken_no_decision(name: str) -> None:
 def test_who_keeps_what_it_is_told_to_drop_has_taken_that_decision() -> None:
     """S3: The least distance from those above: here the claim holds in all that fails."""
     target = _distorted(lambda r: replace(r, worker=tuple(sorted({*r.worker, *r.report}))))
-    report = explained(run_target(target, ENGINE_VECTORS), ENGINE_VECTORS)
+    report = explained(run_target(target, ENGINE_VECTORS, stretch=False), ENGINE_VECTORS)
     (decision,) = report.decisions
     assert (decision.name, report.unexplained) == ("retain_everything", ())
 

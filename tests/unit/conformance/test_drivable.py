@@ -64,7 +64,7 @@ def test_the_other_kind_of_manager_is_tested_all_the_same() -> None:
     assert done.exit_code == 3
     assert "encoder_decoder: Cannot be driven: `can_allocate` takes 2 arguments" in done.output
     assert "FAIL" not in done.output
-    report = run_target(open_target(f",{wrong}"), ())
+    report = run_target(open_target(f",{wrong}"), (), stretch=False)
     assert report.implementation is None
 
 

@@ -41,10 +41,9 @@ from tests.known_bad.managers import (
 DOCUMENTS = (
     *(RunReport, RandomRun, CheckReport, ExhaustReport, Matrix, ExpectedFailures, Header, LogEvent),
     *(wire.Message, wire.Started, wire.Ran, wire.Passed, wire.Errored),
-    *(isolated.Begin, isolated.Begun, isolated.Refused),
+    *(isolated.Begin, isolated.Loaded, isolated.Look, isolated.Begun, isolated.Refused),
     *(importlib.import_module("mmcache_conformance.engines.generate")._Sketches, AbstractPath),
     *(Shape, load._Header, load._Manifest, Listing, SmokeReport, DifferReport, command._RawRan),
-    *(isolated.Begin, isolated.Begun, isolated.Refused),
 )
 """All that is read from or written to a file, a pipe or a terminal as JSON or TOML."""
 

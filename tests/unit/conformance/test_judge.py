@@ -101,7 +101,7 @@ def test_what_is_said_at_the_end_discredits_the_last_that_was_played(
             offered = found.capabilities["encoder_cache"]
             return replace(found, capabilities={"encoder_cache": offered})
 
-    report = run_target(OneKind(at_stop="and another thing"), vectors)
+    report = run_target(OneKind(at_stop="and another thing"), vectors, stretch=False)
     assert [v.outcome for v in report.verdicts] == ["pass", "error", "skip"]
     assert report.verdicts[1].reason == "and another thing"
 
@@ -112,19 +112,21 @@ def test_whoever_interrupts_a_start_ends_the_run() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_target(Interrupted(), ())
+        run_target(Interrupted(), (), stretch=False)
 
 
 def test_the_seconds_are_those_between_start_and_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(10.0, 2.5)
     monkeypatch.setattr("mmcache_conformance.verdicts.run.time.perf_counter", lambda: next(clock))
-    assert run_target(Changed(), ()).seconds == 2.5
+    assert run_target(Changed(), (), stretch=False).seconds == 2.5
 
 
 def test_what_a_target_wrote_is_shown_with_what_did_not_pass(
     hand_made: dict[str, Vector],
 ) -> None:
-    right, wrong = (run_target(Changed(c), some(hand_made)) for c in (as_it_is, last(error="no")))
+    right, wrong = (
+        run_target(Changed(c), some(hand_made), stretch=False) for c in (as_it_is, last(error="no"))
+    )
     assert [(v.outcome, v.stderr) for v in right.verdicts] == [("pass", None)] * 2
     assert [(v.outcome, v.stderr) for v in wrong.verdicts] == [("fail", "what it wrote")] * 2
 
@@ -159,7 +161,7 @@ def test_a_call_that_cannot_be_made_breaks_no_clause(hand_made: dict[str, Vector
     """And is named; another error is a failure, and a text that is returned is no error."""
 
     def verdict(change: Change) -> Verdict:
-        return run_target(Changed(change), some(hand_made)[:1]).verdicts[0]
+        return run_target(Changed(change), some(hand_made)[:1], stretch=False).verdicts[0]
 
     cannot = verdict(first(error=f"{CANNOT}no such thing"))
     assert (cannot.outcome, cannot.reason) == ("error", f"{CANNOT}`allocate`: no such thing")
@@ -184,7 +186,7 @@ def test_a_failure_in_a_larger_world_alone_is_one(
         same = (case.parameters, case.calls) == (world.case.parameters, world.case.calls)
         return last(error="no")(case, answers) if same else answers
 
-    plain = run_target(Changed(change), [vector])
+    plain = run_target(Changed(change), [vector], stretch=False)
     larger = run_target(Changed(change), [vector], stretch=True)
     assert [v.outcome for v in (*plain.verdicts, *larger.verdicts)] == ["pass", "fail"]
     failure = larger.verdicts[0].failure

@@ -59,7 +59,9 @@ def _found(name: str) -> Found:
         cls if encoder_decoder else None,
         adds=frozenset({ALLOCATE_AGAIN}),
     )
-    verdicts = run_target(PythonTarget(cls.__name__, lambda: classes), VECTORS).verdicts
+    verdicts = run_target(
+        PythonTarget(cls.__name__, lambda: classes), VECTORS, stretch=False
+    ).verdicts
     assert not [v for v in verdicts if v.outcome == "error"]
     vectors = {vector.id: vector for vector in VECTORS}
     failed: dict[str, frozenset[str]] = {}

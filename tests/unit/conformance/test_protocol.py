@@ -170,7 +170,7 @@ def test_an_adapter_that_ignores_stop_is_ended(vectors: tuple[Vector, ...]) -> N
     ],
 )
 def test_not_started(command: str, reason: str, vectors: tuple[Vector, ...]) -> None:
-    report = run_target(CommandTarget("cmd:x", command), vectors)
+    report = run_target(CommandTarget("cmd:x", command), vectors, stretch=False)
     assert report.implementation is None
     assert reason in str(report.reason)
 
@@ -218,7 +218,7 @@ class TestSchema:
         seen: list[bytes] = []
         target = CommandTarget("cmd:x", REFERENCE, trace=lambda way, line: seen.append(line))
         some = vectors[::3]
-        run_target(target, some)
+        run_target(target, some, stretch=False)
         assert len(seen) == 2 * (len(some) + 1)
         seen.append(msgspec.json.encode(Errored(1, "why")))
         seen.append(msgspec.json.encode(Stop()))

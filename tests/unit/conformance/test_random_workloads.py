@@ -99,7 +99,7 @@ def workloads(draw: Any) -> EngineVector:
 
 def _broken(variant: str, vector: EngineVector) -> list[tuple[int, str, str]]:
     target = ReferencePass(variant)
-    verdict = run_vector(target, target.start(), vector)
+    verdict = run_vector(target, target.start(), vector, stretch=False)
     assert verdict.outcome != "error", verdict.reason
     if verdict.failure is None:
         return []

@@ -48,7 +48,7 @@ WRONG = "tests.known_bad.managers:UnfilteredReport"
 
 
 def report_on(spec: str, vectors: Sequence[Vector]) -> TargetReport:
-    return run_target(open_target(spec, in_process=True), vectors)
+    return run_target(open_target(spec, in_process=True), vectors, stretch=False)
 
 
 def failing(vectors: Sequence[Vector]) -> int:
@@ -196,7 +196,9 @@ def hostile_engine() -> tuple[RunReport, tuple[AnyVector, ...]]:
     """A run in which whatever an engine can say is hostile."""
     vector = next(v for v in load_suite(None, ENGINES) if v.clauses)
     target = ReferencePass("preemption_keeps_unencoded_entry")
-    report = run_target(target, [v for v in load_suite(None, ENGINES) if "same-pass" in v.id])
+    report = run_target(
+        target, [v for v in load_suite(None, ENGINES) if "same-pass" in v.id], stretch=False
+    )
     (verdict,) = report.verdicts
     assert isinstance(verdict.failure, PassFailure)
     record = msgspec.structs.replace(

@@ -49,11 +49,11 @@ def _obedient(vector: Vector) -> list[Answer]:
 
 
 def _judge(vector: Vector, answers: list[Answer]) -> Verdict:
-    return run_vector(Scripted(*answers), EVERYTHING, vector)
+    return run_vector(Scripted(*answers), EVERYTHING, vector, stretch=False)
 
 
 def _run(spec: str, vectors: dict[str, Vector]) -> TargetReport:
-    return run_target(open_target(spec), vectors.values())
+    return run_target(open_target(spec), vectors.values(), stretch=False)
 
 
 @pytest.fixture
@@ -157,14 +157,14 @@ class TestHarness:
                 raise OSError("pipe closed")
 
         target = Broken()
-        report = run_target(target, hand_made.values())
+        report = run_target(target, hand_made.values(), stretch=False)
         assert [v.outcome for v in report.verdicts] == ["error"] * 7
         assert "OSError: pipe closed" in str(report.verdicts[0].reason)
         assert exit_code([report]) == 1
         assert target.stopped == 1
 
     def test_fail_fast(self, hand_made: dict[str, Vector]) -> None:
-        report = run_target(Scripted(), hand_made.values(), fail_fast=True)
+        report = run_target(Scripted(), hand_made.values(), fail_fast=True, stretch=False)
         assert len(report.verdicts) == 1
 
     def test_not_started(self, hand_made: dict[str, Vector]) -> None:
@@ -173,24 +173,24 @@ class TestHarness:
                 raise TargetError("nobody home")
 
         target = Absent()
-        report = run_target(target, hand_made.values())
+        report = run_target(target, hand_made.values(), stretch=False)
         assert (report.implementation, report.reason) == (None, "nobody home")
         assert exit_code([report]) == 3
         assert target.stopped == 1
 
     def test_the_target_sees_no_expectation(self, sample: Vector) -> None:
         target = Scripted(*_obedient(sample))
-        run_vector(target, EVERYTHING, sample)
+        run_vector(target, EVERYTHING, sample, stretch=False)
         (case,) = target.cases
         assert case == case_of(sample)
         assert case.__struct_fields__ == ("id", "manager", "parameters", "calls", "watched")
         assert not any(isinstance(part, Expect) for part in case.calls)
 
     def test_reproduce_command(self, sample: Vector) -> None:
-        verdict = run_vector(Scripted(), EVERYTHING, sample)
+        verdict = run_vector(Scripted(), EVERYTHING, sample, stretch=False)
         assert verdict.failure is None
         failing = Scripted(Answer(error="no"))
-        verdict = run_vector(failing, EVERYTHING, sample, Path("my vectors"))
+        verdict = run_vector(failing, EVERYTHING, sample, Path("my vectors"), stretch=False)
         assert isinstance(verdict.failure, CallFailure)
         assert verdict.failure.reproduce == (
             f"mmcache-conformance run scripted -k {sample.id} --vectors 'my vectors'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -12,6 +13,7 @@ from mmcache_conformance.open import open_target
 from mmcache_conformance.oracle.systems import specified
 from mmcache_conformance.reports.story import failure_story
 from mmcache_conformance.targets.protocol import Answer, case_of
+from mmcache_conformance.targets.python import PythonTarget
 from mmcache_conformance.verdicts.model import CallFailure
 from mmcache_conformance.verdicts.names import STYLES, style_name
 from mmcache_conformance.verdicts.run import run_target
@@ -214,7 +216,7 @@ def test_each_change_finds_what_the_plain_vectors_do_not(
 ) -> None:
     name = f"{__name__}:{broken.__name__}"
     small = [v for v in vectors if len(v.steps) < 30]
-    plain = run_target(open_target(name, in_process=True), small)
+    plain = run_target(open_target(name, in_process=True), small, stretch=False)
     assert {v.outcome for v in plain.verdicts} == {"pass", "skip"}
     found = _worlds_of_failures(name, small)
     assert found
@@ -271,6 +273,22 @@ def test_a_world_is_found_by_its_name(vectors: tuple[Vector, ...]) -> None:
             assert found is not None
             assert found.case == one.case
     assert world_named(case, "no such world") is None
+    for longer in stretched(case, LARGEST_NUMBER, ends=False):
+        found = world_named(case, longer.name)
+        assert found is not None
+        assert found.case == longer.case
+
+
+def test_what_a_manager_does_not_have_is_not_called_in_a_larger_world(
+    vectors: tuple[Vector, ...], start: Callable[..., PythonTarget]
+) -> None:
+    """Requests that hold nothing end in between, but not where nothing ends at all."""
+
+    class WithoutFree(Ledger):
+        free = None  # type: ignore[assignment]
+
+    report = run_target(start(WithoutFree), vectors[::4], stretch=True)
+    assert {v.outcome for v in report.verdicts} == {"pass", "skip"}
 
 
 def test_the_reference_passes_in_every_larger_world(vectors: tuple[Vector, ...]) -> None:

@@ -109,7 +109,8 @@ def test_refute_says_up_to_where_it_looked(run: Callable[..., Result]) -> None:
     assert done.exit_code == 1
     assert (
         "no counterexample of up to 2 calls, with "
-        "up to 2 hashes and 1 request of up to 2 inputs (ledger, encoder_decoder, engine); "
+        "up to 2 hashes and 1 request of up to 2 inputs "
+        "(ledger, encoder_decoder, engine, processor_cache); "
         "just 2 hashes, 1 requests, 2 inputs each, unrolled by Z3 (progress), "
         "whatever the sizes and the capacity, from 1 on"
     ) in done.output

@@ -184,17 +184,16 @@ def _keep(content: Mapping[str, bytes], directory: Path) -> None:
 
 
 def _kept(path: Path) -> bytes | None:
-    """What is in the cache; nothing if it is not what was put there.
+    """What is in the cache; nothing if it is not what was put there, or if nobody can tell.
 
-    Before there were digests, none was put there.
+    Before there were digests, none was put there: such a file is made anew.
     """
     try:
         data = path.read_bytes()
-        digest = path.with_name(path.name + _DIGEST)
-        said = digest.read_text(errors="replace").strip() if digest.exists() else None
+        said = path.with_name(path.name + _DIGEST).read_text(errors="replace").strip()
     except OSError:
         return None
-    return data if said in {None, hashlib.sha256(data).hexdigest()} else None
+    return data if said == hashlib.sha256(data).hexdigest() else None
 
 
 # --- the index and the wheel -------------------------------------------------------------------

@@ -1,0 +1,44 @@
+"""A child of an adapter that has cleared its environment does not outlive the adapter."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mmcache_conformance.targets.leash import descendants
+from mmcache_conformance.targets.process import Process
+
+PROGRAM = """\
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(300)"], env={},
+                         start_new_session=True)
+for line in sys.stdin:
+    print(child.pid, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows whose child a process is")
+def test_it_ends_with_the_adapter(tmp_path: Path) -> None:
+    path = tmp_path / "leaves.py"
+    path.write_text(PROGRAM)
+    process = Process([sys.executable, str(path)], None)
+    pid = int(process.exchange(b"who", 60))
+    assert pid in {child for child, _ in descendants(os.getpid())}
+    process.kill()
+    until = time.monotonic() + 20
+    while _lives(pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not _lives(pid), shlex.join(["kill", str(pid)])
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
