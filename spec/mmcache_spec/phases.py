@@ -182,6 +182,18 @@ def _squeeze(scene: Scene, random: Random) -> Iterator[Ask]:
         yield _REPORT
 
 
+def _trim(scene: Scene, random: Random) -> Iterator[Ask]:
+    """Ask for just as much as evicting a few of the idle entries gives: which these are tells the
+    order of the others."""
+    absent = [k for k in range(len(scene.places)) if not scene.is_cached(k)]
+    if absent:
+        place, idle = random.choice(absent), scene.idle()
+        pending = scene.room()[0] + sum(idle[: random.randint(1, 3)]) - scene.size(place)
+        if pending >= 0:
+            yield Ask("can_allocate", place, scene.size(place), pending)
+        yield _REPORT
+
+
 def _enlarge(scene: Scene, random: Random) -> Iterator[Ask]:
     """Serve the largest item that is absent: it takes the room of many."""
     absent = [k for k in range(len(scene.places)) if not scene.is_cached(k)]
@@ -331,6 +343,7 @@ PHASES: tuple[Phase, ...] = (
     _drain,
     _end,
     _squeeze,
+    _trim,
     _enlarge,
     _scan,
     _hammer,

@@ -82,7 +82,7 @@ def draw_shape(random: Random, manager: Manager, largest: Largest = LARGEST) -> 
         mine.append(
             random.choice(mine) if again else k % hashes if full else random.randrange(hashes)
         )
-    if random.random() < 0.1:
+    if random.random() < 0.3:
         carried.append([])  # of a request without items one can only say that it ends
     return Shape(manager, hashes, tuple(map(tuple, carried)))
 

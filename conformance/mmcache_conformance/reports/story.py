@@ -93,10 +93,21 @@ def failure_story(vector: AnyVector, failure: Failure, verdict: Verdict | None =
     return "\n".join([*lines, f"reproduce: {failure.reproduce}"]) + "\n"
 
 
+_CALLS_SHOWN = 40
+_ITEMS_SHOWN = 20
+_REQUESTS_SHOWN = 20
+"""Of long vectors, no more than that is printed."""
+
+
 def _calls_to_failure(vector: Vector, failure: CallFailure) -> list[str]:
     """The calls that led to the failing step, and what differs there."""
     lines = parameter_lines(vector.parameters, _requests_used(vector))
-    for k, step in enumerate(vector.steps[: failure.step], start=1):
+    first = max(0, failure.step - _CALLS_SHOWN)
+    if first:
+        lines.append(
+            f"(after {first} calls that are left out here; the file of the vector has them)"
+        )
+    for k, step in enumerate(vector.steps[first : failure.step], start=first + 1):
         lines.append(_step_line(k, step, vector.parameters))
     call = call_text(failure.call, vector.parameters)
     lines.append(f"step {failure.step + 1} of {len(vector.steps)}: {call}")
@@ -140,13 +151,17 @@ def difference_lines(failure: CallFailure) -> list[str]:
 def parameter_lines(parameters: Parameters, only: Collection[str] | None = None) -> list[str]:
     """The capacity, and one line a request with its items and their sizes in embeddings."""
     lines = [f"capacity {parameters.cache_size} embeddings"]
-    for request in parameters.requests:
-        if only is not None and request.request_id not in only:
-            continue
-        items = (
-            f"[{k}] {item.identifier} ({item.num_embeds})" for k, item in enumerate(request.items)
-        )
+    chosen = [r for r in parameters.requests if only is None or r.request_id in only]
+    for request in chosen[:_REQUESTS_SHOWN]:
+        items = [
+            f"[{k}] {item.identifier} ({item.num_embeds})"
+            for k, item in enumerate(request.items[:_ITEMS_SHOWN])
+        ]
+        if (more := len(request.items) - _ITEMS_SHOWN) > 0:
+            items.append(f"and {more} more")
         lines.append(f"request {request.request_id}: {', '.join(items)}")
+    if (more := len(chosen) - _REQUESTS_SHOWN) > 0:
+        lines.append(f"and {more} more requests")
     return lines
 
 

@@ -27,12 +27,15 @@ _LENGTHS = (15, 16, 31, 32, 63, 64, 100, 127, 128, 250, 255, 256, 257, 511, 512,
 """Where fields end."""
 
 
-def draw_names(random: Random, number: int, style: Style | None = None) -> list[str]:
-    """So many names, of one style, in any order."""
+def draw_names(
+    random: Random, number: int, style: Style | None = None, *, first_ones: bool = False
+) -> list[str]:
+    """So many names, of one style, in any order: those that come first, or some that stand together
+    further on."""
     chosen = random.choice(STYLES) if style is None else style
     found = tuple(dict.fromkeys(islice(chosen(random, number), 4 * number + 60)))
     # Those that are alike stand together.
-    first = random.randrange(max(1, len(found) - number + 1))
+    first = 0 if first_ones else random.randrange(max(1, len(found) - number + 1))
     names = list(islice(chain(found[first:], (f"x{k}" for k in count())), number))
     random.shuffle(names)
     return names
@@ -134,6 +137,12 @@ def _beyond_ascii(random: Random, number: int) -> Iterator[str]:
     return (f"image-{chr(first + k)}" for k in range(number))
 
 
+def _of_one_low_byte(random: Random, number: int) -> Iterator[str]:
+    """The same to who keeps one byte of each letter: their codes are 256 apart."""
+    first = random.choice((0x41, 0xE9, 0x3B1))
+    return (f"image-{chr(first + 256 * k)}" for k in range(min(number, 200)))
+
+
 def _composed(random: Random, number: int) -> Iterator[str]:
     """A letter with its sign, the two apart, the letter alone: one text to who normalises."""
     yield from ("\u00e9", "e\u0301", "e", "\u00f6", "o\u0308", "o", "\ufb01", "fi", "f\u200bi")
@@ -169,16 +178,20 @@ ALIKE = {
     "sdbm": ("025a9133", "8f77af2e", "00bb9151", "8dd8af4c"),
     "crc32c": ("1441e896", "fca1a963", "144ae49f", "fcaaa56c"),
     "murmur3": ("91949e44", "ef69b10d", "9f8ecccb", "689bd9ed"),
+    "crc16": ("432b4666", "d843c7c3", "58a98dfb", "cb48e3d4"),
+    "crc16 of modems": ("1500857c", "4fd85ffe", "2a010af8", "87cfd317"),
+    "fletcher": ("491c0cfa", "a07c4c6c", "0a983e9f", "a94d7a69"),
     "one at a time": ("5235a290", "e6566621", "825de3a3", "dbba06e6"),
 }
-"""By the checksum of 32 bits: texts that share it two by two, and so every one that is cut from it.
-They were found by trying."""
+"""By the checksum, of 16 or 32 bits: texts that share it two by two, and so every one that is cut
+from it. They were found by trying."""
 
 
 def _of_one_checksum(random: Random, number: int) -> Iterator[str]:
-    pairs = list(ALIKE.values())
-    first = random.randrange(len(pairs))
-    yield from chain.from_iterable(pairs[first:] + pairs[:first])
+    texts = list(ALIKE.values())
+    first = random.randrange(len(texts))
+    for pair in (slice(0, 2), slice(2, 4)):
+        yield from chain.from_iterable(t[pair] for t in texts[first:] + texts[:first])
     yield from _letters(random, number)
 
 
@@ -207,6 +220,7 @@ STYLES: tuple[Style, ...] = (
     _ends_of_texts,
     _separators,
     _beyond_ascii,
+    _of_one_low_byte,
     _composed,
     _words,
     _of_blocks("alike by 31", "Aa", "BB"),  # by 31, as Java has it

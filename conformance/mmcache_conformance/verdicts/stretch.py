@@ -54,6 +54,9 @@ __all__ = [
 FACTOR = 1 << 33
 """What numbers are multiplied by: of the product, 32 bits keep nothing."""
 
+ODD = (1 << 21) + 5
+"""In every second vector: of the product, no bit can be spared."""
+
 GAP = 256
 """How far apart two positions of a request that were neighbours come to be."""
 
@@ -178,7 +181,7 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[_Change, ...]]:
     requests = case.parameters.requests
     if min(len(hashes), len(requests)) >= _A_ROLL and len(case.calls) <= _SHORT_ROLL:
         for k, style in enumerate(STYLES):
-            yield (_names(style, STYLES[k - 7], number + k),)
+            yield (_names(style, STYLES[k - 7], number + k, roll=True),)
         return
     positions = _positions(case, number)
     for k in range(_WORLDS):
@@ -189,9 +192,14 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[_Change, ...]]:
         if k == 0:
             changes += [_offset(_WIDTHS[number % len(_WIDTHS)], largest), positions]
         elif k == 1:
-            changes.append(_SCALED)
+            changes.append(_SCALED[number // 4 % 2])
         else:
-            changes += [_BETWEEN, _offset(_WIDTHS[number // 8 % len(_WIDTHS)], largest)]
+            # Only where the vector itself ends a request: an engine may lack that call.
+            ends = any(isinstance(call, Free) for call in case.calls)
+            changes += [
+                *([_BETWEEN] if ends else ()),
+                _offset(_WIDTHS[number // 8 % len(_WIDTHS)], largest),
+            ]
         yield tuple(changes)
 
 
@@ -224,20 +232,38 @@ def _watched(case: Case) -> tuple[int, ...]:
 # --- names -------------------------------------------------------------------------------------
 
 
-def _names(style: Style, other: Style, number: int) -> _Change:
+def _names(style: Style, other: Style, number: int, *, roll: bool = False) -> _Change:
     def make(case: Case) -> tuple[Case, Back]:
-        return _renamed(case, style, other, Random(number))
+        return _renamed(case, style, other, Random(number), roll)
 
     return _Change(f"hashes: {style_name(style)}, requests: {style_name(other)}", make)
 
 
-def _renamed(case: Case, style: Style, other: Style, random: Random) -> tuple[Case, Back]:
+_MOST_LETTERS = 10_000_000
+"""Calls times letters of all names: an adapter that shows everything after every call must be able
+to say that in one line."""
+
+
+def _short(random: Random, number: int) -> Iterator[str]:
+    return (f"x{k}" for k in range(number))
+
+
+def _renamed(
+    case: Case, style: Style, other: Style, random: Random, roll: bool
+) -> tuple[Case, Back]:
     """Every hash under a name of one style, every request under one of another."""
     parameters = case.parameters
     hashes = list(dict.fromkeys(i.identifier for r in parameters.requests for i in r.items))
     requests = [r.request_id for r in parameters.requests]
-    to_hash = dict(zip(hashes, draw_names(random, len(hashes), style), strict=True))
-    to_request = dict(zip(requests, draw_names(random, len(requests), other), strict=True))
+    to_hash = dict(
+        zip(hashes, draw_names(random, len(hashes), style, first_ones=roll), strict=True)
+    )
+    to_request = dict(
+        zip(requests, draw_names(random, len(requests), other, first_ones=roll), strict=True)
+    )
+    letters = sum(map(len, to_hash.values())) + sum(map(len, to_request.values()))
+    if len(case.calls) * letters > _MOST_LETTERS:
+        return _renamed(case, _short, _short, random, roll)
     back_to_hash = {long: name for name, long in to_hash.items()}
     back_to_request = {long: name for name, long in to_request.items()}
     renamed = tuple(
@@ -367,9 +393,16 @@ def _with_numbers(
     return longer, undo
 
 
-_SCALED = _Change(
-    f"sizes and capacity times 2**{FACTOR.bit_length() - 1}",
-    lambda case: _with_numbers(case, lambda n: n * FACTOR, lambda n: n * FACTOR),
+def _scaled(by: int, name: str) -> _Change:
+    def make(case: Case) -> tuple[Case, Back]:
+        return _with_numbers(case, lambda n: n * by, lambda n: n * by)
+
+    return _Change(f"sizes and capacity times {name}", make)
+
+
+_SCALED = (
+    _scaled(FACTOR, f"2**{FACTOR.bit_length() - 1}"),
+    _scaled(ODD, f"{ODD:,}"),
 )
 
 

@@ -32,6 +32,10 @@ def wrong_managers(system: TransitionSystem) -> dict[str, TransitionSystem]:
     return wrong | {f"{system.name}: mutant {m.name}": m.system for m in mutants_of(system)}
 
 
+_MOST_STEPS = 60
+"""Of a long vector not every single thing is made otherwise: there are a million."""
+
+
 def defends(vector: Vector, strengths: Iterable[str]) -> tuple[str, ...]:
     """The clauses, in their order; `strengths` names the wrong managers that the vector kills."""
     system = specified(system_name(vector.manager))
@@ -42,7 +46,7 @@ def defends(vector: Vector, strengths: Iterable[str]) -> tuple[str, ...]:
         if name in known
         for clause in _first_broken(system, known[name], vector)
     }
-    if not broken and not vector.clauses:
+    if not broken and not vector.clauses and len(vector.steps) <= _MOST_STEPS:
         broken = set(_broken_by_one_thing(system, vector))
     return tuple(sorted(broken | set(vector.clauses), key=lambda id: (id[0], int(id[1:]))))
 

@@ -1,4 +1,4 @@
-"""The faults of `catalogue.toml` and `held_out.toml`, and the sources with one of them in it."""
+"""The faults of `catalogue.toml` and of the lists held out, and the sources with one of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.drivers import CPP
 
-__all__ = ["Change", "Fault", "faults", "sources_with"]
+__all__ = ["LISTS", "Change", "Fault", "faults", "sources_with"]
 
 _DRIVER, _ENGINE = "example.cpp", "example_engine.hpp"
 FILES = (_DRIVER, _ENGINE, "mmcache_adapter.hpp")
@@ -38,9 +38,12 @@ class Fault:
     """Whether a caller who keeps to the protocol can see it."""
 
 
-def faults(held_out: bool = False) -> tuple[Fault, ...]:
-    """All of the catalogue, or all that were held out, in the order of the file."""
-    path = Path(__file__).with_name("held_out.toml" if held_out else "catalogue.toml")
+LISTS = ("catalogue", "held_out", "held_out_2")
+
+
+def faults(of: str = "catalogue") -> tuple[Fault, ...]:
+    """All of one of the `LISTS`, in the order of the file."""
+    path = Path(__file__).with_name(f"{of}.toml")
     document = tomllib.loads(path.read_text())
     return tuple(
         Fault(entry["name"], entry["why"], tuple(_changes(entry)), entry.get("seen", True))

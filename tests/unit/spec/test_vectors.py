@@ -9,11 +9,12 @@ import pytest
 from mmcache_conformance.suites.load import load_suite
 from mmcache_spec.generate.managers import MANAGERS, wrong_ledgers
 from mmcache_spec.model.variants import SPECIFIED
-from mmcache_spec.oracle import Replay, answers_otherwise
+from mmcache_spec.oracle import Replay, agrees, answers_otherwise
 from mmcache_vectors.clauses import CLAUSES
-from mmcache_vectors.manager import Vector, VectorError, decode, encode
+from mmcache_vectors.manager import Expect, Observed, Vector, VectorError, decode, encode
 
 VECTORS = load_suite()
+SHORT = tuple(v for v in VECTORS if len(v.steps) < 100)
 SYSTEMS = {MANAGERS[s.name]: s for s in SPECIFIED.systems if s.name in MANAGERS}
 
 
@@ -23,14 +24,28 @@ SYSTEMS = {MANAGERS[s.name]: s for s in SPECIFIED.systems if s.name in MANAGERS}
 
 def test_they_expect_what_the_specification_answers() -> None:
     for vector in VECTORS:
-        answers = Replay(SYSTEMS[vector.manager], vector.parameters).answers(
-            [step.call for step in vector.steps]
-        )
-        assert [step.expect for step in vector.steps] == list(answers), vector.id
+        replay = Replay(SYSTEMS[vector.manager], vector.parameters, record=False)
+        for k, step in enumerate(vector.steps):
+            assert agrees(replay.answer(step.call), step.expect), f"{vector.id}, call {k + 1}"
+
+
+def test_state_is_left_out_of_long_vectors_only_and_never_of_all_of_one() -> None:
+    for vector in VECTORS:
+        shown = [step.expect.observe != Observed() for step in vector.steps]
+        assert all(shown) or (vector.id.startswith("long-") and any(shown)), vector.id
+
+
+def test_an_answer_agrees_only_if_what_is_expected_of_it_is_there() -> None:
+    whole = Expect(True, Observed(num_free_slots=1, freeable=("A",)))
+    assert agrees(whole, Expect(True, Observed(num_free_slots=1)))
+    assert not agrees(whole, Expect(True, Observed(num_free_slots=2)))
+    assert not agrees(whole, Expect(False, Observed()))
+    assert not agrees(Expect(True, Observed()), whole)
+    assert not agrees(None, Expect(None, Observed()))
 
 
 @pytest.mark.parametrize(
-    "vectors", [VECTORS[::3], pytest.param(VECTORS, marks=pytest.mark.slow)], ids=["third", "all"]
+    "vectors", [SHORT[::3], pytest.param(VECTORS, marks=pytest.mark.slow)], ids=["third", "all"]
 )
 def test_they_kill_what_they_say_they_kill(vectors: tuple[Vector, ...]) -> None:
     for vector in vectors:

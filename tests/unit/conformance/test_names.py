@@ -1,0 +1,124 @@
+"""Names that are alike: each style does what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from zlib import crc32
+
+import pytest
+
+from mmcache_conformance.verdicts.names import ALIKE, STYLES, Style, draw_names, style_name
+
+_ALL = 0xFFFFFFFF
+
+
+def _fnv_1a(text: bytes) -> int:
+    value = 2166136261
+    for byte in text:
+        value = (value ^ byte) * 16777619 & _ALL
+    return value
+
+
+def _fnv_1(text: bytes) -> int:
+    value = 2166136261
+    for byte in text:
+        value = (value * 16777619 & _ALL) ^ byte
+    return value
+
+
+def _sdbm(text: bytes) -> int:
+    value = 0
+    for byte in text:
+        value = (value * 65599 + byte) & _ALL
+    return value
+
+
+def _crc32c(text: bytes) -> int:
+    value = _ALL
+    for byte in text:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ _ALL
+
+
+def _one_at_a_time(text: bytes) -> int:
+    value = 0
+    for byte in text:
+        value = (value + byte) * 1025 & _ALL
+        value ^= value >> 6
+    value = value * 9 & _ALL
+    value ^= value >> 11
+    return value * 32769 & _ALL
+
+
+def _murmur3(text: bytes) -> int:
+    assert len(text) % 4 == 0
+    value = 0
+    for k in range(0, len(text), 4):
+        block = int.from_bytes(text[k : k + 4], "little") * 0xCC9E2D51 & _ALL
+        block = (block << 15 | block >> 17) & _ALL
+        value ^= block * 0x1B873593 & _ALL
+        value = ((value << 13 | value >> 19) & _ALL) * 5 + 0xE6546B64 & _ALL
+    value ^= len(text)
+    value = (value ^ value >> 16) * 0x85EBCA6B & _ALL
+    value = (value ^ value >> 13) * 0xC2B2AE35 & _ALL
+    return value ^ value >> 16
+
+
+def _crc16(text: bytes) -> int:
+    value = 0xFFFF
+    for byte in text:
+        value ^= byte << 8
+        for _ in range(8):
+            value = (value << 1 ^ (0x1021 if value & 0x8000 else 0)) & 0xFFFF
+    return value
+
+
+def _crc16_of_modems(text: bytes) -> int:
+    value = 0
+    for byte in text:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0xA001 if value & 1 else 0)
+    return value
+
+
+def _fletcher(text: bytes) -> int:
+    first = second = 0
+    for byte in text:
+        first = (first + byte) % 255
+        second = (second + first) % 255
+    return second << 8 | first
+
+
+CHECKSUMS: dict[str, Callable[[bytes], int]] = {
+    "crc32": crc32,
+    "fnv-1a": _fnv_1a,
+    "fnv-1": _fnv_1,
+    "sdbm": _sdbm,
+    "crc32c": _crc32c,
+    "murmur3": _murmur3,
+    "crc16": _crc16,
+    "crc16 of modems": _crc16_of_modems,
+    "fletcher": _fletcher,
+    "one at a time": _one_at_a_time,
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_two_by_two_they_share_the_checksum(name: str) -> None:
+    texts = ALIKE[name]
+    assert len(set(texts)) == len(texts)
+    for one, other in zip(texts[::2], texts[1::2], strict=True):
+        assert CHECKSUMS[name](one.encode()) == CHECKSUMS[name](other.encode())
+
+
+@pytest.mark.parametrize("style", STYLES, ids=style_name)
+def test_a_draw_is_distinct_and_the_same_again(style: Style) -> None:
+    for number in (1, 2, 3, 8, 33, 300):
+        names = draw_names(Random(number), number, style)
+        assert len(set(names)) == len(names) == number
+        assert "" not in names
+        assert names == draw_names(Random(number), number, style)
