@@ -43,7 +43,7 @@ __all__ = [
 _MOST_TOGETHER = 3
 """So many decisions may be needed together to explain one failure."""
 
-_MOST_INPUTS = 64
+_MOST_INPUTS = 1_100
 """In a world with more of them a failure is not played again: it would take long."""
 
 _SYSTEM_NAME: dict[Manager, str] = {"encoder_cache": "ledger", "encoder_decoder": "encoder_decoder"}

@@ -135,12 +135,30 @@ def ledger_text(world: World, state: State) -> str:
             f"charged {charged}   this pass {_set(state['allocated'])}   "
             f"to report {_set(state['to_free'])}   free slots {state['free_slots']}"
         )
+    if "receiver" in state:
+        return "   ".join(_two_sides(state))
     if "computed" in state and "finished" in state:
         computed = ", ".join(f"{r} {n}" for r, n in sorted(state["computed"].items())) or "–"
         names = ("arrived", "running", "finished", "cached")
         parts = [f"{name} {_set(state[name])}" for name in names]
         return "   ".join([*parts, f"needed {_set(state['held'])}", f"computed {computed}"])
     return "   ".join([*_ledger_parts(state), *_engine_parts(state)])
+
+
+def _two_sides(state: State) -> Iterator[str]:
+    """The sender, what is on its way, and the receiver; what was used longest ago comes first."""
+
+    def by_use(members: str, used: str) -> str:
+        return ", ".join(sorted((h for (h,) in state[members]), key=lambda h: (state[used][h], h)))
+
+    travelling = sorted((i for (i,) in state["in_flight"]), key=lambda i: (state["sent_at"][i], i))
+    on_its_way = [f"{i} bare" if (i,) in state["bare"] else i for i in travelling]
+    yield f"sender {by_use('sender', 'sender_used') or '–'}"
+    yield f"to be taken {_set(state['waiting'])}"
+    yield f"in flight {', '.join(on_its_way) or '–'}"
+    yield f"receiver {by_use('receiver', 'receiver_used') or '–'}"
+    if state["owed"]:
+        yield f"to be told as forgotten {_set(state['owed'])}"
 
 
 def _engine_parts(state: State) -> list[str]:
