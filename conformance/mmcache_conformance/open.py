@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from .engine_command import CommandEngine
 from .engines.open import ENGINE_FORMS, is_engine_name, open_engine
@@ -62,33 +62,24 @@ def open_target(
         raise UnknownTargetError(f"{error}; or an engine: {ENGINE_FORMS}") from None
 
 
-def open_targets(
-    name: str,
-    *,
-    timeout: float | None = None,
-    trace: Callable[[str, bytes], None] | None = None,
-    configuration: str | None = None,
-    in_process: bool = False,
-    refresh: bool = False,
-) -> tuple[Target, ...]:
+class _Opening(TypedDict, total=False):
+    """The arguments of `open_target`."""
+
+    timeout: float | None
+    trace: Callable[[str, bytes], None] | None
+    configuration: str | None
+    in_process: bool
+    refresh: bool
+
+
+def open_targets(name: str, **how: Unpack[_Opening]) -> tuple[Target, ...]:
     """All that the name stands for: a program may be a manager and an engine, each by itself.
 
     The arguments and what is raised are those of `open_target`.
     """
-
-    def opened() -> Target:
-        return open_target(
-            name,
-            timeout=timeout,
-            trace=trace,
-            configuration=configuration,
-            in_process=in_process,
-            refresh=refresh,
-        )
-
-    found = opened()
+    found = open_target(name, **how)
     if isinstance(found, CommandEngine) and any(map(found.command.declares, MANAGER_KINDS)):
-        manager = open_manager(name, timeout=timeout, trace=trace)
+        manager = open_manager(name, **how)
         return manager, found
     return (found,)
 

@@ -51,7 +51,7 @@ class StartedTarget:
 
     def verdict_on(self, vector: AnyVector) -> Verdict:
         """One vector, and whether its failure is expected."""
-        verdict = run_vector(self.target, self.implementation, vector, self.directory, stretch=True)
+        verdict = run_vector(self.target, self.implementation, vector, self.directory)
         if verdict.failure is not None:
             report = TargetReport(self.target.name, self.implementation, None, 0.0, (verdict,))
             (verdict,) = explained(report, [vector]).verdicts

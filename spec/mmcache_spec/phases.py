@@ -1,7 +1,5 @@
 """What a walk does for a while: the phases that lead a manager into situations.
 
-Long vectors and `differ` walk by the same phases.
-
 Calls drawn one by one seldom fill a cache, drain it and squeeze what is left. A phase asks for
 calls with a purpose, looks at the specified state after each, and ends when there is nothing more
 for it to do. What the guards refuse is passed over: a phase need not know the protocol.

@@ -5,11 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from mmcache import EncoderCacheManager, EncoderDecoderCacheManager
-from mmcache_conformance.logs.format import Header, LogEvent
+from mmcache_conformance.logs.format import (
+    Allocated,
+    Asked,
+    Created,
+    Freed,
+    Header,
+    LogEvent,
+    Reported,
+)
 from mmcache_conformance.logs.record import Recorder, record_class
 
 from .requests import Item, Request
@@ -19,6 +28,18 @@ HEADER = msgspec.json.encode(Header(producer="a test"))
 
 def lines_of(events: Iterable[LogEvent]) -> list[bytes]:
     return [line + b"\n" for line in (HEADER, *map(msgspec.json.encode, events))]
+
+
+# Two items fill a cache of 8, and the third, of another request, takes the place of both.
+A, B, C = ("r", 0, "A", 4), ("r", 1, "B", 4), ("q", 0, "C", 8)
+BOTH = [(Allocated, *A), (Allocated, *B), (Reported, ())]
+REPLACED = [(Freed, "r"), (Asked, *C, 8, 0, True), (Allocated, *C), (Reported, ("A", "B"))]
+
+
+def events_of(*calls: Any, name: str = "m", worker: bool = False) -> list[LogEvent]:
+    """The log of a manager of 8 embeddings: for each call its class, and what follows `seq`."""
+    made: list[LogEvent] = [Created(name, 0, "encoder_cache", 8, worker)]
+    return made + [cls(name, k, *given) for k, (cls, *given) in enumerate(calls, start=1)]
 
 
 def fresh_classes() -> tuple[type[EncoderCacheManager], type[EncoderCacheManager]]:

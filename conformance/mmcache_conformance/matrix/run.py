@@ -65,7 +65,7 @@ def _report_on(
 ) -> TargetReport:
     try:
         target = open_manager(name, timeout=timeout, in_process=in_process, refresh=refresh)
-        return explained(run_target(target, vectors, stretch=True), vectors)
+        return explained(run_target(target, vectors), vectors)
     except TargetNameError as error:
         reason = str(error)
     except KeyboardInterrupt:

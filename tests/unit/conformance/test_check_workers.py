@@ -20,11 +20,8 @@ from mmcache_conformance.logs.format import (
     WasReset,
     WorkerStepped,
 )
-from tests.support.logs import lines_of
+from tests.support.logs import BOTH, REPLACED, A, C, events_of, lines_of
 
-A, B, C = ("r", 0, "A", 4), ("r", 1, "B", 4), ("q", 0, "C", 8)
-BOTH = [(Allocated, *A), (Allocated, *B), (Reported, ())]
-REPLACED = [(Freed, "r"), (Asked, *C, 8, 0, True), (Allocated, *C), (Reported, ("A", "B"))]
 BACK = [
     (Freed, "r"),
     (Asked, "q", 0, "D", 4, 8, 0, True),
@@ -37,9 +34,7 @@ BACK = [
 
 
 def illegal(*events: Any, worker: bool = True) -> Illegal | None:
-    made: list[LogEvent] = [Created("m", 0, "encoder_cache", 8, worker)]
-    made += [cls("m", k, *given) for k, (cls, *given) in enumerate(events, start=1)]
-    lines = lines_of(made)
+    lines = lines_of(events_of(*events, worker=worker))
     return check_log(lambda: lines, "a.jsonl").illegal
 
 

@@ -64,8 +64,8 @@ class _Watched(dict[str, Any]):
 class _Seen(Heard):
     """What a pass shows while it is made."""
 
-    output: Any = None
-    mirrored: Work = field(default_factory=Work)
+    work: Work | None = None
+    """What the mirror did of it; None until the runner is given something."""
     without_payload: set[str] = field(default_factory=set)
 
 
@@ -99,7 +99,6 @@ class LiveEngine:
         self.scheduler.max_num_encoder_input_tokens = settings.encoder_budget
         self._worker = _Watched(self.runner.encoder_cache)
         self.runner.encoder_cache = self._worker
-        self._watch_scheduler()
         watch_preemptions(self.scheduler, lambda: self._seen, self._name)
         self._watch_runner()
 
@@ -180,17 +179,18 @@ class LiveEngine:
             if not self._worker.missed:
                 error = describe_exception(raised)
         missed = tuple(sorted(self._worker.missed)) if self.broken else ()
+        work = seen.work or Work()
         if error is None:
             worker = self._worker
-            error = self._mirror.unlike(seen.mirrored, set(worker), worker.gathered, missed)
+            error = self._mirror.unlike(work, set(worker), worker.gathered, missed)
         scheduler = self.scheduler
-        if seen.output is None:
+        if seen.work is None:
             seen.cached = tuple(sorted(scheduler.encoder_cache_manager.cached))
         running = tuple(self._name(r.request_id) for r in scheduler.running)
         everyone = (self._name(r) for r in scheduler.requests)
         return PassRecord(
             number=number,
-            **self._scheduled(seen.output),
+            **self._scheduled(work),
             allocated=tuple(sorted(seen.allocated)),
             hits=tuple(sorted(seen.hits)),
             cached=seen.cached,
@@ -210,29 +210,17 @@ class LiveEngine:
             error=error,
         )
 
-    def _scheduled(self, output: Any) -> dict[str, Any]:
+    def _scheduled(self, work: Work) -> dict[str, Any]:
         """What a pass has ordered, in the units of the vector."""
-        if output is None:
-            return {
-                "num_scheduled_tokens": {},
-                "starts": {},
-                "scheduled_encoder_inputs": {},
-                "report": (),
-            }
         assert self._units is not None
-        cached = output.scheduled_cached_reqs
-        starts = {new.req_id: new.num_computed_tokens for new in output.scheduled_new_reqs}
-        starts |= zip(cached.req_ids, cached.num_computed_tokens, strict=True)
+        starts = work.starts
         return {
             "num_scheduled_tokens": {
-                self._name(r): self._units.count(starts[r], n)
-                for r, n in output.num_scheduled_tokens.items()
+                self._name(r): self._units.count(starts[r], n) for r, n in work.tokens.items()
             },
             "starts": {self._name(r): self._units.start(n) for r, n in starts.items()},
-            "scheduled_encoder_inputs": {
-                self._name(r): tuple(ids) for r, ids in output.scheduled_encoder_inputs.items()
-            },
-            "report": tuple(sorted(output.free_encoder_mm_hashes)),
+            "scheduled_encoder_inputs": {self._name(r): ids for r, ids in work.encodes.items()},
+            "report": work.report,
         }
 
     def _name(self, request_id: str) -> str:
@@ -240,23 +228,13 @@ class LiveEngine:
 
     # --- listening -----------------------------------------------------------------------------
 
-    def _watch_scheduler(self) -> None:
-        """The output of each pass."""
-        schedule = self.scheduler.schedule
-
-        def scheduling(*arguments: Any, **named: Any) -> Any:
-            self._seen.output = output = schedule(*arguments, **named)
-            return output
-
-        self.scheduler.schedule = scheduling
-
     def _watch_runner(self) -> None:
         """What it is given, repairs of the scheduler included, and what it encodes from."""
         execute = self.core.model_executor.execute_model
         encode = self.runner._execute_mm_encoder
 
         def executing(output: Any, *arguments: Any, **named: Any) -> Any:
-            self._seen.mirrored = self._mirror.step(output)
+            self._seen.work = self._mirror.step(output)
             return execute(output, *arguments, **named)
 
         def encoding(output: Any, *arguments: Any, **named: Any) -> Any:
