@@ -20,6 +20,7 @@ def manifest(suite: Suite) -> bytes:
         "format_version": 1,
         "sizes": {
             "deep": suite.deep,
+            "long": suite.long,
             "smoke": suite.smoke,
             "standard": sorted(suite.vectors),
         },

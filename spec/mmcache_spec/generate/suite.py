@@ -16,6 +16,7 @@ from .counterexamples import counterexamples
 from .deep import deep_vectors
 from .defends import defends
 from .draft import content, contents, distinct
+from .long import long_vectors
 from .managers import MANAGERS, specified, system_name, wrong_ledgers
 from .mutants import against_survivors
 from .witnesses import scripted, witnesses
@@ -37,7 +38,9 @@ class Suite:
     strengths: dict[str, list[str]]
     defends: dict[str, list[str]]
     deep: list[str]
-    """Those of the vectors that are long walks in large worlds."""
+    """Those of the vectors that are walks in large worlds."""
+    long: list[str]
+    """Those that are walks of some hundred calls."""
 
 
 def generate(executor: Executor) -> Suite:
@@ -46,7 +49,7 @@ def generate(executor: Executor) -> Suite:
     The counterexamples of the variants are kept, and the witnesses that a clause is put to the test
     by. Of the others, and of the traces that tell a mutant from `specified`, as many as it takes to
     reach every goal and to kill every mutant that is not listed as equivalent. To these come the
-    deep ones, which are about pairs of situations.
+    deep ones, which are about pairs of situations, and the long ones, which are about amounts.
     """
     jobs = [executor.submit(counterexamples, v.name) for v in wrong_ledgers()]
     failing = distinct(draft for job in jobs for draft in job.result())
@@ -60,8 +63,10 @@ def generate(executor: Executor) -> Suite:
     named = (key for key, vector in candidates.items() if vector.clauses)
     standard = least_cover(strengths, kept=sorted(named))
     deep = deep_vectors(executor)
-    vectors = {key: candidates[key] for key in standard} | deep
-    killed = strengths | {key: set(vector.kills) for key, vector in deep.items()}
+    long = long_vectors(executor)
+    vectors = {key: candidates[key] for key in standard} | deep | long
+    walks = {key: set(vector.kills) for key, vector in (deep | long).items()}
+    killed = strengths | walks
     smoke = least_cover({k: set(candidates[k].kills) for k in standard}, most=SMOKE)
     return Suite(
         vectors,
@@ -69,6 +74,7 @@ def generate(executor: Executor) -> Suite:
         {key: sorted(killed[key]) for key in vectors},
         dict(_defended(vectors, killed, executor)),
         sorted(deep),
+        sorted(long),
     )
 
 
