@@ -243,8 +243,10 @@ class _Unit:
     def _judge(
         self, batch: list[_Sequence], answers: list[Answered], judged: int
     ) -> tuple[int, Shrunk[Differing]] | None:
-        """The index of the first sequence, after those that were judged, that differs in a way that
-        is not known, and how."""
+        """The first sequence that differs in a way that is not known, by its index, and how.
+
+        Those that were judged are not looked at again.
+        """
         calls = known = 0
         new: tuple[int, Shrunk[Differing]] | None = None
         for k, (sequence, answered) in enumerate(zip(batch, answers, strict=True)):

@@ -126,8 +126,10 @@ class Plain:
 
 
 class Whole:
-    """States as objects of their own, copied piece by piece: of classes with slots, of containers,
-    and of what holds itself."""
+    """States as objects of their own, copied piece by piece.
+
+    For classes with slots, for containers, and for what holds itself.
+    """
 
     plain = True
 
@@ -551,8 +553,10 @@ _REPEATED = 3
 
 
 def _orders(state: Any) -> frozenset[Hashable]:
-    """The order of each dict, and of each list without what is in it again, by the place; and of
-    each list, what is in it again and how often."""
+    """The order of each dict, and of each list without what is in it again, by the place.
+
+    And of each list, what is in it again and how often.
+    """
     found: list[Hashable] = []
     met: set[int] = set()
 

@@ -61,8 +61,10 @@ class CallFailure(msgspec.Struct, frozen=True, tag_field="of", tag="call"):
 
 
 class PassFailure(msgspec.Struct, frozen=True, tag_field="of", tag="pass"):
-    """The clauses that an engine's passes broke, the passes up to the last of them, and how to see
-    it again."""
+    """The clauses that an engine's passes broke.
+
+    With the passes up to the last of them, and how to see it again.
+    """
 
     breaches: tuple[Breach, ...]
     """The first breach of each clause, in the order of the passes."""

@@ -151,8 +151,10 @@ def _run_calls(
     largest: int | None,
     ends: bool,
 ) -> Verdict:
-    """The calls of the vector, and the first answer that is not as expected; also in larger worlds,
-    if there is a `largest` number."""
+    """The calls of the vector, and the first answer that is not as expected.
+
+    Also in larger worlds, if there is a `largest` number.
+    """
     case = case_of(vector)
     name: str | None = None
     wrong = first_difference(vector.steps, target.run(case))

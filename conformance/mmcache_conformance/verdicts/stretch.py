@@ -117,8 +117,10 @@ class Stretched:
     """The calls that the vector does not have."""
 
     def answers(self, given: Sequence[Answer]) -> list[Answer]:
-        """The answers to the calls of the vector. Where a call between two of them fails, so does
-        the one that comes after it."""
+        """The answers to the calls of the vector.
+
+        Where a call between two of them fails, so does the one that comes after it.
+        """
         told: list[Answer] = []
         for k, answer in enumerate(given):
             if k not in self.between or answer.error is not None:
@@ -224,7 +226,9 @@ def _changed(case: Case, changes: tuple[_Change, ...]) -> Stretched:
 
 def _watched(case: Case) -> tuple[int, ...]:
     """The last call and every fourth before it: in a larger world, to look takes most of the time.
-    What is wrong stays wrong for a while, and what is returned is compared after every call."""
+
+    What is wrong stays wrong for a while, and what is returned is compared after every call.
+    """
     numbers = range(len(case.calls) - 1, -1, -4)
     return tuple(k for k in numbers if case.watched is None or k in case.watched)
 
@@ -426,8 +430,11 @@ def _offset(width: int, largest: int) -> _Change:
 
 
 def _with_others(case: Case) -> tuple[Case, frozenset[int]]:
-    """Between the calls, requests end that hold nothing: one without items, and one that carries
-    what others do, under an id that the id of another begins with."""
+    """Between the calls, requests end that hold nothing.
+
+    One without items, and one that carries what others do, under an id that the id of another
+    begins with.
+    """
     requests = case.parameters.requests
     known = {r.request_id for r in requests}
     # Of an encoder-decoder model's, one that ends without ever having been charged is not in the

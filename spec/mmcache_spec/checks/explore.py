@@ -461,8 +461,7 @@ class _Walk:
         return to not in self.graph.index and self.explorer._state_clauses(to, to, None) >= 0
 
     def _known_path(self, node: int) -> list[ActionCall] | None:
-        """The calls of the design over the states by which the original comes there, if there are
-        any."""
+        """The calls of the design over the states by which the original comes there, if any."""
         path: list[int] = []
         while node >= 0:
             path.append(node)

@@ -73,8 +73,11 @@ def deep_vectors(executor: Executor) -> dict[str, Vector]:
 
 
 def _chosen(candidates: list[_Walk]) -> list[_Walk]:
-    """Greedily the one that adds most, by its number where several do; a pair counts the more, the
-    fewer walks bring it about, and a situation by itself counts as fifty pairs."""
+    """Greedily the one that adds most, by its number where several do.
+
+    A pair counts the more, the fewer walks bring it about, and a situation by itself counts as
+    fifty pairs.
+    """
     found_in = Counter(pair for walk in candidates for pair in walk.pairs)
     worth = {p: (1000 if p[0] else 50_000) // count for p, count in found_in.items()}
     missing = set(worth)
@@ -110,8 +113,10 @@ def _vector(walk: _Walk) -> Vector:
 
 
 def _parameters(number: int) -> Parameters:
-    """Eight hashes, three to six requests, twelve items; in every fourth world an identifier has
-    two sizes."""
+    """Four to eight hashes, three to six requests, twelve items.
+
+    In every fourth world an identifier has two sizes.
+    """
     random = Random(f"deep world {number}")
     hashes = 8 if number % 2 else random.randint(4, 7)
     sizes = [random.randint(1, 5) if number % 3 else 1 for _ in range(hashes)]

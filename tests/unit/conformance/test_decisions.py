@@ -155,8 +155,10 @@ def test_what_no_decision_explains_is_laid_to_none() -> None:
 
 
 class Answering:
-    """A target that answers by a rule of its own, whatever it was asked before, or distorts what is
-    right."""
+    """A target that answers by a rule of its own, or distorts what is right.
+
+    Whatever it was asked before.
+    """
 
     def __init__(self, name: str, answer: Callable[[Call, Any], Any]) -> None:
         self.name, self._answer = name, answer
