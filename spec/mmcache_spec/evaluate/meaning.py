@@ -7,7 +7,7 @@ speaks of (`narrowing`), so that a world of hundreds of elements can be interpre
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -70,6 +70,8 @@ Bound = dict[Symbol, Value]
 """The values of the bound variables."""
 
 Meaning = Callable[[Scope, Bound], Value]
+
+_Each = Callable[[Scope, Bound], Iterator[Bound]]
 
 _OF_ALL: Mapping[str, Callable[..., Value]] = {
     "not": operator.not_,
@@ -173,23 +175,29 @@ class Meanings:
     def _binder(self, term: Binder) -> Meaning:
         if term.name == "mapof":
             return self._map(term)
-        wanted = antecedents(term.body) if term.name == "forall" else conjuncts(term.body)
-        each = self._each(term.variables, tuple(wanted))
-        body, variables = self.of(term.body), term.variables
+        if term.name == "forall":
+            body = self.of(term.body)
+            each, _ = self._each(term.variables, tuple(antecedents(term.body)))
+            return lambda at, bound: all(body(at, b) for b in each(at, bound))
+        each, asked = self._chosen(term.variables, term.body)
+        variables = term.variables
         match term.name:
-            case "forall":
-                return lambda at, bound: all(body(at, b) for b in each(at, bound))
             case "exists":
-                return lambda at, bound: any(body(at, b) for b in each(at, bound))
+                return lambda at, bound: any(asked(at, b) for b in each(at, bound))
+            case "setof" if len(variables) == 1:
+                (variable,) = variables
+                return lambda at, bound: frozenset(
+                    [(b[variable],) for b in each(at, bound) if asked(at, b)]
+                )
             case "setof":
                 return lambda at, bound: frozenset(
-                    [tuple([b[v] for v in variables]) for b in each(at, bound) if body(at, b)]
+                    [tuple([b[v] for v in variables]) for b in each(at, bound) if asked(at, b)]
                 )
             case "largest":
                 assert term.value is not None
                 value = self.of(term.value)
                 return lambda at, bound: max(
-                    (value(at, b) for b in each(at, bound) if body(at, b)), default=0
+                    (value(at, b) for b in each(at, bound) if asked(at, b)), default=0
                 )
         raise TypeError(f"no binder {term.name!r}")
 
@@ -218,8 +226,8 @@ class Meanings:
         if key in self.free(other.args[0]):
             return None
         sort = key.sort.name
-        asked, value, old = self.of(body.args[0]), self.of(body.args[1]), self.of(other.args[0])
-        each = self._each((key,), tuple(conjuncts(body.args[0])))
+        value, old = self.of(body.args[1]), self.of(other.args[0])
+        each, asked = self._chosen((key,), body.args[0])
 
         def changed(at: Scope, bound: Bound) -> Value:
             before = old(at, bound)
@@ -233,80 +241,105 @@ class Meanings:
 
     # The values of bound variables.
 
+    def _chosen(self, variables: Sequence[Symbol], condition: Term) -> tuple[_Each, Meaning]:
+        """Values among which are all for which the condition holds, and what is left to ask."""
+        parts = tuple(conjuncts(condition))
+        each, met = self._each(variables, parts)
+        left = [self.of(part) for k, part in enumerate(parts) if k not in met]
+        return each, left[0] if len(left) == 1 else _decided_by(False, left)
+
     def _each(
         self, variables: Sequence[Symbol], conditions: Sequence[Term]
-    ) -> Callable[[Scope, Bound], Iterator[Bound]]:
-        """All values of the variables for which the conditions may hold, with what is bound.
+    ) -> tuple[_Each, Collection[int]]:
+        """All values of the variables for which the conditions may hold; and which do, of course.
 
         It is one dictionary, changed in place: whoever keeps values takes them out at once.
         """
-        sources = narrowed(variables, conditions, self.free)
+        sources, met = narrowed(variables, conditions, self.free)
         if all(isinstance(source, All) for source in sources):
-            return _every(variables)
+            return _every(variables), met
         places = [self._placed(source) for source in sources]
 
         def each(at: Scope, bound: Bound) -> Iterator[Bound]:
             return below(at, dict(bound), 0)
 
-        def below(at: Scope, bound: Bound, depth: int) -> Iterator[Bound]:
+        def below(at: Scope, inner: Bound, depth: int) -> Iterator[Bound]:
             if depth == len(places):
-                yield bound
-                return
-            for values in places[depth](at, bound):
-                bound.update(values)
-                yield from below(at, bound, depth + 1)
-
-        def of_one(at: Scope, bound: Bound) -> Iterator[Bound]:
-            inner = dict(bound)
-            for values in places[0](at, bound):
-                inner.update(values)
                 yield inner
+                return
+            for _ in places[depth](at, inner):
+                yield from below(at, inner, depth + 1)
 
-        return of_one if len(places) == 1 else each
+        (first, *more) = places
+        return (each if more else lambda at, bound: first(at, dict(bound))), met
 
-    def _placed(self, source: Source) -> Callable[[Scope, Bound], Iterable[Bound]]:
+    def _placed(self, source: Source) -> _Each:
+        """Puts each value of its variables where it is told, one after the other."""
         match source:
             case All(variable):
-                sort = variable.sort.name
-                return lambda at, bound: [{variable: x} for x in at.elements.all[sort]]
-            case Same(variable, value):
-                return self._same(variable, self.of(value))
+                return _placed_in(variable, lambda at, inner: at.elements.all[variable.sort.name])
             case OneOf(variable, function, value):
                 wanted = self.of(value)
-                return lambda at, bound: [
-                    {variable: x} for x in at.elements.with_value(function, wanted(at, bound))
-                ]
+                return _placed_in(
+                    variable,
+                    lambda at, inner: at.elements.with_value(function, wanted(at, inner)),
+                )
+            case Same(variable, value):
+                return self._same(variable, self.of(value))
             case Members():
                 return self._members(source)
 
-    def _same(self, variable: Symbol, value: Meaning) -> Callable[[Scope, Bound], Iterable[Bound]]:
+    def _same(self, variable: Symbol, value: Meaning) -> _Each:
         sort = variable.sort.name
 
-        def same(at: Scope, bound: Bound) -> Iterable[Bound]:
-            element = value(at, bound)
-            return [{variable: element}] if element in at.elements.known[sort] else ()
+        def same(at: Scope, inner: Bound) -> Sequence[str]:
+            element = value(at, inner)
+            return (element,) if element in at.elements.known[sort] else ()
 
-        return same
+        return _placed_in(variable, same)
 
-    def _members(self, source: Members) -> Callable[[Scope, Bound], Iterable[Bound]]:
+    # What is in a set but not in the world is nothing that a quantifier speaks of.
+
+    def _members(self, source: Members) -> _Each:
         members = self.of(source.members)
         binds = [(k, v, v.sort.name) for k, v in source.binds]
         fixed = [(k, self.of(p)) for k, p in source.known]
+        if len(binds) == 1 and not fixed:
+            ((_, variable, sort),) = binds
 
-        def found(at: Scope, bound: Bound) -> Iterator[Bound]:
+            def of_one(at: Scope, inner: Bound) -> Iterator[Bound]:
+                known = at.elements.known[sort]
+                for (x,) in members(at, inner):
+                    if x in known:
+                        inner[variable] = x
+                        yield inner
+
+            return of_one
+
+        def of_more(at: Scope, inner: Bound) -> Iterator[Bound]:
             known = at.elements.known
-            wanted = [(k, value(at, bound)) for k, value in fixed]
-            for element in members(at, bound):
-                # What is in a set but not in the world is nothing that a quantifier speaks of.
+            wanted = [(k, value(at, inner)) for k, value in fixed]
+            for element in members(at, inner):
                 if all(element[k] == value for k, value in wanted) and all(
                     element[k] in known[sort] for k, _, sort in binds
                 ):
-                    yield {variable: element[k] for k, variable, _ in binds}
+                    for k, variable, _ in binds:
+                        inner[variable] = element[k]
+                    yield inner
 
-        return found
+        return of_more
 
 
-def _every(variables: Sequence[Symbol]) -> Callable[[Scope, Bound], Iterator[Bound]]:
+def _placed_in(variable: Symbol, values: Callable[[Scope, Bound], Sequence[str]]) -> _Each:
+    def each(at: Scope, inner: Bound) -> Iterator[Bound]:
+        for value in values(at, inner):
+            inner[variable] = value
+            yield inner
+
+    return each
+
+
+def _every(variables: Sequence[Symbol]) -> _Each:
     def of_one(at: Scope, bound: Bound) -> Iterator[Bound]:
         inner = dict(bound)
         for element in at.elements.all[sorts[0]]:

@@ -58,21 +58,26 @@ def narrowed(
     variables: Sequence[Symbol],
     conditions: Sequence[Term],
     free: Callable[[Term], frozenset[Symbol]],
-) -> tuple[Source, ...]:
+) -> tuple[tuple[Source, ...], frozenset[int]]:
     """Where to look for the values of the variables for which all the conditions may hold.
 
-    The conditions still have to be asked: a source gives every value for which its condition
-    holds, and perhaps more. `free` tells the unbound variables of a term.
+    With it, the numbers of the conditions that hold of whatever is found there; the others have
+    still to be asked. `free` tells the unbound variables of a term.
     """
     left = list(variables)
     sources: list[Source] = []
+    met: set[int] = set()
     while left:
-        found = (_source(unnamed(c), left, free) for c in conditions)
-        best = min((s for s in found if s is not None), key=_breadth, default=All(left[0]))
+        found = ((_source(unnamed(c), left, free), k) for k, c in enumerate(conditions))
+        useful = [(_breadth(source), k, source) for source, k in found if source is not None]
+        best: Source = All(left[0])
+        if useful:
+            _, number, best = min(useful, key=lambda one: one[:2])
+            met.add(number)
         sources.append(best)
         bound = [v for _, v in best.binds] if isinstance(best, Members) else [best.variable]
         left = [v for v in left if not any(v is b for b in bound)]
-    return tuple(sources)
+    return tuple(sources), frozenset(met)
 
 
 def conjuncts(term: Term) -> Iterator[Term]:

@@ -196,7 +196,7 @@ def test_it_says_the_same(kind: str) -> None:
         term, at, meanings = _drawn(kind, chance), _scope(chance), Meanings()
         assert meanings.of(term)(at, {}) == _plainly(term, at, {})
         wanted = antecedents(term.body) if kind == "forall" else conjuncts(term.body)
-        sources = narrowed(term.variables, tuple(wanted), meanings.free)
+        sources, _ = narrowed(term.variables, tuple(wanted), meanings.free)
         fewer += any(not isinstance(s, All) for s in sources)
     assert kind == "mapof" or fewer > 40, "hardly any was narrowed: the test asks too little"
 
@@ -216,7 +216,7 @@ def test_a_map_changed_at_some_keys_is_narrowed() -> None:
 def _sources(term: Term) -> list[str]:
     assert isinstance(term, Binder)
     wanted = antecedents(term.body) if term.name == "forall" else conjuncts(term.body)
-    found = narrowed(term.variables, tuple(wanted), Meanings().free)
+    found, _ = narrowed(term.variables, tuple(wanted), Meanings().free)
     told = {All: "all", Same: "same", OneOf: "one of", Members: "members"}
     return [told[type(source)] for source in found]
 
