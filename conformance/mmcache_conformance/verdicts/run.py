@@ -183,8 +183,9 @@ def _stretched_difference(
                 if alone is not None:
                     return smaller.name, alone
             return longer.name, wrong
-    if isinstance(target, TogetherTarget) and target.runs_together:
-        together = target.run_together((case, *companions(case)))
+    beside = companions(case)
+    if beside and isinstance(target, TogetherTarget) and target.runs_together:
+        together = target.run_together((case, *beside))
         for part in (*together[:2], *(behind[1:] for behind in together[2:])):
             wrong = first_difference(vector.steps, part)
             if wrong is not None:

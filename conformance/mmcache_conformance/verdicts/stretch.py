@@ -82,6 +82,9 @@ _WIDTHS = (8, 15, 16, 24, 31, 32, 53, 63)
 _WORLDS = 3
 """Larger worlds of one vector, each with several changes."""
 
+_LONG = 100
+"""A case of more calls is not played beside others: that would take as long as all the rest."""
+
 _A_ROLL, _SHORT_ROLL = 24, 200
 """A case with so many hashes and requests, and no more calls, is played under every style of
 names."""
@@ -160,8 +163,10 @@ def companions(case: Case) -> tuple[Case, ...]:
 
     So the same names are in use everywhere at once. What each should answer is what the vector
     says: the manager that is behind begins with a report, which is empty; a case without reports
-    has only the first.
+    has only the first, and a long one, whose calls are many and of few kinds, none.
     """
+    if len(case.calls) > _LONG:
+        return ()
     case = msgspec.structs.replace(case, watched=_watched(case))
     if not any(isinstance(call, GetFreedMmHashes) for call in case.calls):
         return (case,)
