@@ -23,6 +23,8 @@ from mmcache_vectors.manager import Vector, json_schema
 
 RIGHT = "tests.support.plain_managers:Attaches,tests.support.plain_managers:EncoderDecoder"
 
+PLAINLY = ["run", "--plain", "--json"]
+
 
 @pytest.fixture
 def run(vector_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
@@ -274,7 +276,7 @@ class TestText:
         link = 'reason = "known"\nlink = "https://example.org"\n'
         head = 'format = "mmcache/expected-failures"\nformat_version = 1\n\n[[expected]]\n'
         path.write_text(f'{head}clause = "L1"\n{link}')
-        words = ["run", "-q", "--in-process", name, "--expected", str(path)]
+        words = ["run", "-q", "--plain", "--in-process", name, "--expected", str(path)]
         assert CliRunner().invoke(cli, words).exit_code == 0
         path.write_text(f'{head}clause = "L2"\n{link}')
         other = CliRunner().invoke(cli, words)
@@ -310,7 +312,7 @@ class TestText:
     @pytest.mark.parametrize(
         ("what", "arguments"),
         [
-            ("run", ["run", "reference", "reference-pass:waiting_keeps_references"]),
+            ("run", ["run", "--plain", "reference", "reference-pass:waiting_keeps_references"]),
             ("workloads", ["workloads", "reference-pass:retain_everything", "--passes", "20"]),
             ("exhaust", ["exhaust", "--hashes", "1", "--requests", "1", "--inputs", "1"]),
             ("matrix", ["matrix", "--releases", "9999.0.0", "--also", "reference"]),
@@ -444,7 +446,7 @@ class TestEnds:
         assert done.returncode == ExitCode.INTERRUPTED
         assert done.stderr.strip() == "interrupted"
 
-    @pytest.mark.parametrize("arguments", [["list"], ["show", "e"], ["schema"], ["run", "--json"]])
+    @pytest.mark.parametrize("arguments", [["list"], ["show", "e"], ["schema"], PLAINLY])
     def test_a_closed_pipe_is_silent(self, arguments: list[str], tmp_path: Path) -> None:
         read, write = os.pipe()
         os.close(read)
@@ -465,7 +467,7 @@ class TestEnds:
         os.close(read)
         with os.fdopen(write, "wb") as closed:
             done = subprocess.run(
-                [sys.executable, "-m", "mmcache_conformance", "run", *quiet],
+                [sys.executable, "-m", "mmcache_conformance", "run", "--plain", *quiet],
                 cwd=tmp_path,
                 stdout=closed,
                 stderr=subprocess.PIPE,

@@ -301,7 +301,7 @@ def test_decisions_that_exclude_each_other(names: tuple[str, ...]) -> None:
 
 
 def test_the_json_has_the_decisions_and_what_broke() -> None:
-    words = ["run", "tests.known_bad.managers:UnfilteredReport", "--json"]
+    words = ["run", "--plain", "tests.known_bad.managers:UnfilteredReport", "--json"]
     document = json.loads(CliRunner().invoke(cli, words).stdout)
     (target,) = document["targets"]
     (decision,) = target["decisions"]

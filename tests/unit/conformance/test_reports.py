@@ -288,7 +288,17 @@ class TestMarkdown:
 
 def test_the_command_writes_them(tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
     files = [tmp_path / name for name in ("x.html", "x.xml", "x.md")]
-    words = ["run", WRONG, "--html", files[0], "--junit", files[1], "--markdown", files[2]]
+    words = [
+        "run",
+        WRONG,
+        "--plain",
+        "--html",
+        files[0],
+        "--junit",
+        files[1],
+        "--markdown",
+        files[2],
+    ]
     result = CliRunner().invoke(cli, list(map(str, words)))
     assert result.exit_code == 1
     assert [file.read_bytes()[:5] for file in files] == [b"<!doc", b"<?xml", b"## En"]
