@@ -27,10 +27,10 @@ from ..oracle.systems import specified
 from ..targets.command import Posted
 from ..targets.open import open_manager
 from ..targets.protocol import ALLOCATE_AGAIN, CALLS, MANAGERS, OBSERVABLES, Case
+from ..verdicts.changes import largest_number
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import Difference
 from ..verdicts.signature import Signature, signature_of
-from ..verdicts.stretch import largest_number
 from .kinds import Kind, kind_of
 from .lanes import Answered, Lane, lane_to
 from .probe import Differing, play_through
