@@ -23,14 +23,14 @@ from .kinds import (
 )
 
 __all__ = [
-    "Look",
+    "Contents",
     "copied",
     "frozen",
     "orders",
 ]
 
 
-class Look:
+class Contents:
     """What there is in a state. Raises `NotPlain`."""
 
     def __init__(self, state: Any) -> None:

@@ -22,7 +22,7 @@ import msgspec
 from mmcache_vectors.manager import Observed
 
 from .kinds import NotPlain, base_of, slots_of
-from .pieces import Look, copied, frozen, orders
+from .pieces import Contents, copied, frozen, orders
 
 __all__ = ["NotPlain", "Opaque", "Snapshots", "snapshots_for"]
 
@@ -84,7 +84,7 @@ class Plain:
         self._look(snapshot, self._live)
 
     def _look(self, snapshot: dict[str, Any], manager: object) -> None:
-        look = Look(snapshot)
+        look = Contents(snapshot)
         if id(manager) in look.met:
             raise NotPlain(f"a {type(manager).__qualname__} that holds itself")
         self._shares |= look.shares
@@ -125,7 +125,7 @@ class Whole:
         return manager
 
     def learn(self, snapshot: object) -> None:
-        Look(snapshot)
+        Contents(snapshot)
 
     def copy(self, snapshot: object) -> object:
         return copied(snapshot, {})
