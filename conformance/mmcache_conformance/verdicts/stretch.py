@@ -68,6 +68,10 @@ _WORLDS = 3
 _LONG = 100
 """A case of more calls is not played beside others: that would take as long as all the rest."""
 
+_LONGEST = 600
+"""A case of more calls is in a world of few hashes, and is not played in larger ones: it is about
+its length alone."""
+
 _A_ROLL, _SHORT_ROLL = 24, 200
 """A case with so many hashes and requests, and no more calls, is played under every style of
 names."""
@@ -179,6 +183,8 @@ def companions(case: Case) -> tuple[Case, ...]:
 
 def _drawn(case: Case, largest: int) -> Iterator[tuple[Change, ...]]:
     """For each larger world, the changes that are made. All vectors together have every one."""
+    if len(case.calls) > _LONGEST:
+        return
     number = crc32(case.id.encode())
     hashes = {item.identifier for r in case.parameters.requests for item in r.items}
     requests = case.parameters.requests

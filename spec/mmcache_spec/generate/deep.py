@@ -35,7 +35,7 @@ from ..evaluate.compiled import CompiledCall, CompiledSystem, Packed
 from ..evaluate.interpreter import World
 from ..model.variants import SPECIFIED
 from ..oracle import by_age, input_name, spec_calls, twins_of, world_of
-from .draft import CLOSING, answered
+from .draft import CLOSING, answered, by_hits
 from .managers import specified
 from .situations import situations
 
@@ -96,6 +96,7 @@ def _chosen(candidates: list[_Walk]) -> list[_Walk]:
 
 
 def _vector(walk: _Walk) -> Vector:
+    system, parameters = specified("ledger"), _parameters(walk.world)
     return answered(
         f"deep-{walk.world}-{walk.number}",
         f"A long walk in a large world: {len(walk.pairs)} pairs of situations, one after the "
@@ -103,9 +104,9 @@ def _vector(walk: _Walk) -> Vector:
         f"{len(walk.pairs)} pairs of situations",
         SPECIFIED.name,
         (),
-        specified("ledger"),
-        _parameters(walk.world),
-        [*walk.calls, *CLOSING],
+        system,
+        parameters,
+        [*by_hits(system, parameters, walk.calls), *CLOSING],
     )
 
 

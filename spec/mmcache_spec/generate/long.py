@@ -39,7 +39,7 @@ from ..model.variants import SPECIFIED
 from ..oracle import Replay, by_age, input_name
 from ..phases import PHASES, Ask, Place
 from .amounts import AMOUNT, Amounts
-from .draft import CLOSING, answered
+from .draft import CLOSING, answered, by_hits
 from .managers import specified
 
 __all__ = ["LONG", "long_vectors"]
@@ -230,15 +230,16 @@ def _chosen(candidates: Sequence[_Walk]) -> list[_Walk]:
 
 def _vector(walk: _Walk) -> Vector:
     setting = _SETTINGS[walk.setting]
+    system = specified(setting.system)
     return answered(
         f"long-{walk.setting}-{walk.number}",
         f"A long walk, {setting.name}: {len(walk.shows)} amounts and pairs of phases.",
         f"{len(walk.shows)} amounts and pairs of phases",
         SPECIFIED.name,
         (),
-        specified(setting.system),
+        system,
         setting.parameters,
-        [*walk.calls, *CLOSING],
+        [*by_hits(system, setting.parameters, walk.calls), *CLOSING],
         shown=_Shown(walk.ends),
     )
 
