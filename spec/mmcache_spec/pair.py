@@ -129,6 +129,9 @@ class PairSystem:
         if answered is None:
             return None
         answer, after = answered
+        for clause, false in self._stated:  # within a request nobody sees the state
+            if false(after.packed, after.packed, None) >= 0:
+                self._broken.add(clause)
         return replace(answer, broke=frozenset(self._broken)), after
 
     def _answered(self, state: State, call: PairCall) -> tuple[PairAnswer, State] | None:
@@ -290,9 +293,6 @@ class PairSystem:
         for p, false in zip(properties, self._claims[name], strict=True):
             if p.clause and false(before, done[1], done[0]) >= 0:
                 self._broken.add(p.clause)
-        for clause, false in self._stated:
-            if false(done[1], done[1], None) >= 0:
-                self._broken.add(clause)
 
     def _values(self, packed: Packed) -> Mapping[str, Any]:
         if packed not in self._known:

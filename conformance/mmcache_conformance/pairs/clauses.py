@@ -43,17 +43,20 @@ class PairWrong:
 
 
 def judge_pair(vector: PairVector, answers: Sequence[PairAnswer]) -> PairWrong | None:
-    """The first step that breaks a clause, or is not answered as specified; None if there is none.
+    """The first step that breaks a clause; if none does, the first not answered as specified.
 
-    `breaches` is empty where the answer only differs from the specified one.
+    None if there is neither. `breaches` is empty where the answer only differs.
     """
     judge = _Judge(vector)
+    differs: PairWrong | None = None
     for k, answer in enumerate(answers):
         due = judge.due(k)
         breaches = tuple(judge.step(k, answer))
-        if breaches or not _as_expected(due, answer):
+        if breaches:
             return PairWrong(k, breaches, due)
-    return None
+        if differs is None and not _as_expected(due, answer):
+            differs = PairWrong(k, (), due)
+    return differs
 
 
 def _as_expected(due: PairExpect, answer: PairAnswer) -> bool:
@@ -111,6 +114,8 @@ class _Judge:
             case ClearSender():
                 self._forgets(last, answer)
                 self.overtaken, self.renewed = set(self.line), set()
+        if answer.hangs:
+            yield PairBreach("P10", str(answer.error))
         yield from self._held(answer)
         self.last = answer
 
@@ -198,8 +203,7 @@ class _Judge:
         held, ordered = answer.receiver, answer.ordered
         if held is not None and ordered is not None and set(ordered) != set(held):
             yield PairBreach("P10", f"P1 holds {_names(held)}, and orders {_names(ordered)}")
-        quiet = not self.line and not answer.missed and answer.error is None
-        if quiet and answer.sender is not None and answer.receiver is not None:
+        if not self.line and answer.sender is not None and answer.receiver is not None:
             mirrored = tuple(h for h in answer.receiver if h not in self.forgotten)
             if mirrored != answer.sender:
                 says = f"P0 holds {_names(answer.sender)}, P1 holds {_names(answer.receiver)}"

@@ -15,6 +15,7 @@ from mmcache_vectors.pair import (
 )
 
 from ..errors import describe_exception
+from .bounded import NeverEnds, within
 from .protocol import NotOffered, PairAnswer, PairCase, PairMiss, PairSides, RequestFailed
 
 __all__ = ["play"]
@@ -64,7 +65,7 @@ def play(case: PairCase, sides: PairSides) -> tuple[PairAnswer, ...]:
     answers: list[PairAnswer] = []
     for call in case.calls:
         answer = _answered(call, done)
-        if answer.not_offered is None:
+        if answer.not_offered is None and not answer.hangs:
             answer = _with_keys(answer, sides)
         answers.append(answer)
         if answer.missed or answer.error is not None or answer.not_offered is not None:
@@ -74,9 +75,11 @@ def play(case: PairCase, sides: PairSides) -> tuple[PairAnswer, ...]:
 
 def _answered(call: PairCall, done: Callable[[PairCall], PairAnswer]) -> PairAnswer:
     try:
-        return done(call)
+        return within(lambda: done(call))
     except PairMiss as miss:
         return PairAnswer(missed=miss.hashes)
+    except NeverEnds as error:
+        return PairAnswer(error=str(error), ended=True, hangs=True)
     except NotOffered as error:
         return PairAnswer(not_offered=str(error))
     except RequestFailed as error:
@@ -94,6 +97,7 @@ def _with_keys(answer: PairAnswer, sides: PairSides) -> PairAnswer:
         missed=answer.missed,
         error=answer.error,
         ended=answer.ended,
+        hangs=answer.hangs,
         sender=keys.sender,
         receiver=keys.receiver,
         ordered=keys.ordered,

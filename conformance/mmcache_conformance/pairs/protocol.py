@@ -85,7 +85,8 @@ class PairSides(Protocol):
         """What the sides hold."""
 
 
-class PairCase(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class PairCase:
     """A pair vector without its expectations."""
 
     id: str
@@ -104,6 +105,8 @@ class PairAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The call failed for another reason than a miss."""
     ended: bool = False
     """The engine has ended with it, and not the request alone."""
+    hangs: bool = False
+    """The call did not come back."""
     not_offered: str | None = None
     sender: tuple[str, ...] | None = None
     receiver: tuple[str, ...] | None = None
