@@ -84,7 +84,7 @@ vectors: $(VENV)/.installed
 docs: $(VENV)/.installed-test
 	@$(BIN)/mmcache-spec clauses --markdown > docs/clauses.md
 	@$(BIN)/mmcache-spec coverage --markdown > docs/coverage.md
-	@$(BIN)/mmcache-spec cores --markdown ledger encoder_decoder engine progress > docs/cores.md
+	@$(BIN)/mmcache-spec cores --markdown > docs/cores.md
 	@$(BIN)/mmcache-spec lemmas --coq Statements > spec/lemmas/Statements.v
 	@$(BIN)/mmcache-spec lemmas --coq Check > spec/lemmas/Check.v
 	@$(BIN)/python -m tests.tools.as_shown --counts

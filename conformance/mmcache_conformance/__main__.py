@@ -1,3 +1,5 @@
+"""`python -m mmcache_conformance`."""
+
 from .cli import main
 
 if __name__ == "__main__":

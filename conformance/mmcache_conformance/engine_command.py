@@ -161,9 +161,12 @@ _GAVE_UP = msgspec.json.Decoder(Errored, strict=True)
 def _record(
     number: int, one: EnginePass, case: EngineCase, *, drops_first: bool = True
 ) -> PassRecord:
-    """The pass as it is judged. What is gathered follows from the tokens, and what neither was held
-    nor is encoded is missed, whatever the program says; so is what was held and is dropped before
-    the worker gathers. Raises `AdapterError`."""
+    """The pass as it is judged.
+
+    What is gathered follows from the tokens, and what neither was held nor is encoded is missed,
+    whatever the program says; so is what was held and is dropped before the worker gathers. Raises
+    `AdapterError`.
+    """
     requests = {r.request_id: r for r in case.requests}
     sizes = {i.identifier: i.num_embeds for r in case.requests for i in r.items}
     _check(one, requests.keys(), sizes.keys())

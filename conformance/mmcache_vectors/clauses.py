@@ -16,6 +16,8 @@ __all__ = ["CLAUSES", "Clause", "clause", "report_address"]
 
 @dataclass(frozen=True)
 class Clause:
+    """One claim of the protocol: its id, its name, and what it says."""
+
     id: str
     name: str
     says: str

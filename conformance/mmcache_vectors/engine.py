@@ -148,6 +148,8 @@ class PathProvenance(_Strict, frozen=True):
 
 
 class EngineVector(_Strict, frozen=True):
+    """What a whole scheduler is given, and the clauses that its passes must keep."""
+
     format: Literal["mmcache/engine-vector"]
     format_version: Literal[1]
     id: Name

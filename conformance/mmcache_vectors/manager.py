@@ -157,6 +157,8 @@ class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One call, and what is expected of it."""
+
     call: Call
     expect: Expect
 
@@ -170,6 +172,8 @@ class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Vector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Calls of one manager, and what the specification answers to each."""
+
     format: Literal["mmcache/vector"]
     format_version: Literal[1]
     id: Name

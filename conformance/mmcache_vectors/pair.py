@@ -31,7 +31,7 @@ __all__ = [
     "PairRequest",
     "PairStep",
     "PairVector",
-    "Process",
+    "ProcessRequest",
     "VectorError",
     "Withdraw",
     "content_id",
@@ -76,7 +76,7 @@ class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     pass
 
 
-class Process(_Call, frozen=True, tag="process"):
+class ProcessRequest(_Call, frozen=True, tag="process"):
     """P0 processes the request and records its items: which are sent with their data?"""
 
     request: Name
@@ -111,7 +111,7 @@ class ClearReceiver(_Call, frozen=True, tag="clear_receiver"):
     """The same: the part of P1."""
 
 
-PairCall = Process | Deliver | Withdraw | Invalidate | ClearSender | ClearReceiver
+PairCall = ProcessRequest | Deliver | Withdraw | Invalidate | ClearSender | ClearReceiver
 
 
 class PairExpect(_Strict, frozen=True, omit_defaults=True):
@@ -124,6 +124,8 @@ class PairExpect(_Strict, frozen=True, omit_defaults=True):
 
 
 class PairStep(_Strict, frozen=True, omit_defaults=True):
+    """A call, and what is expected of it."""
+
     call: PairCall
     expect: PairExpect = PairExpect()
     if_undone: PairExpect | None = None
@@ -138,6 +140,8 @@ class PairProvenance(_Strict, frozen=True):
 
 
 class PairVector(_Strict, frozen=True):
+    """The whole file."""
+
     format: Literal["mmcache/pair-vector"]
     format_version: Literal[1]
     id: Name
@@ -228,7 +232,7 @@ def _misplaced(
     request = call.request
     if request not in requests:
         yield f"{path}.call.request", f"no request {request!r} in $.parameters"
-    elif isinstance(call, Process):
+    elif isinstance(call, ProcessRequest):
         if request in line:
             yield f"{path}.call.request", f"{request} is on its way already"
         line.append(request)
@@ -248,13 +252,15 @@ def _misfit(
     """Whether what is expected is an answer to the call."""
     if expect is None:
         return
-    wanted = {"sent": isinstance(call, Process), "data": isinstance(call, Deliver)}
+    wanted = {"sent": isinstance(call, ProcessRequest), "data": isinstance(call, Deliver)}
     for name, due in wanted.items():
         said = getattr(expect, name)
         if (said is not None) is not due:
             yield f"{path}.{name}", "is expected of this call" if due else "is no answer to it"
         elif due:
-            items = requests[call.request].items if isinstance(call, Process | Deliver) else ()
+            items = (
+                requests[call.request].items if isinstance(call, ProcessRequest | Deliver) else ()
+            )
             if len(said) != len(items):
                 yield f"{path}.{name}", f"{len(said)} answers about {len(items)} items"
 

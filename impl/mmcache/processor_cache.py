@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = ["CacheMiss", "Item", "Message", "Receiver", "Sender"]
+__all__ = ["CacheMiss", "Message", "Receiver", "Sender", "SentItem"]
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class CacheMiss(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Item(Generic[T]):
+class SentItem(Generic[T]):
     """One item of a request: its key, its size in bytes, and its data where it is sent."""
 
     key: str
@@ -45,7 +45,7 @@ class Item(Generic[T]):
 class Message(Generic[T]):
     """What P0 sends for one request: its items, and what P1 is to forget before it handles them."""
 
-    items: tuple[Item[T], ...]
+    items: tuple[SentItem[T], ...]
     forget: tuple[str, ...] = ()
 
 
@@ -135,7 +135,7 @@ class Sender(Generic[T]):
         """What it holds, the longest unused first."""
         return self._held.keys()
 
-    def process(self, items: Sequence[Item[T]]) -> Message[T]:
+    def process(self, items: Sequence[SentItem[T]]) -> Message[T]:
         """Record a request, and make its message.
 
         Args:
@@ -149,11 +149,11 @@ class Sender(Generic[T]):
             raise ValueError(f"neither data nor held: {', '.join(absent)}")
         if wrong := next((i for i in items if i.size < 0), None):
             raise ValueError(f"size of {wrong.key} is {wrong.size}; it is a number of bytes")
-        sent: list[Item[T]] = []
+        sent: list[SentItem[T]] = []
         for item, later in zip(items, _later([i.key for i in items]), strict=True):
             if item.key in self._held:
                 self._held.use(item.key)
-                sent.append(Item(item.key, item.size))
+                sent.append(SentItem(item.key, item.size))
                 continue
             self._held.insert(item.key, item.size, later)
             sent.append(item)

@@ -1,3 +1,5 @@
+"""`python -m mmcache_spec`."""
+
 from .cli import main
 
 main()

@@ -20,7 +20,7 @@ from mmcache_vectors.pair import (
     PairExpect,
     PairParameters,
     PairRequest,
-    Process,
+    ProcessRequest,
     Withdraw,
     origin,
 )
@@ -136,7 +136,7 @@ class PairSystem:
 
     def _answered(self, state: State, call: PairCall) -> tuple[PairAnswer, State] | None:
         match call:
-            case Process(request):
+            case ProcessRequest(request):
                 return self._process(state, request)
             case Deliver(request):
                 return self._deliver(state, request)

@@ -181,8 +181,10 @@ def _squeeze(scene: Scene, random: Random) -> Iterator[Ask]:
 
 
 def _trim(scene: Scene, random: Random) -> Iterator[Ask]:
-    """Ask for just as much as evicting a few of the idle entries gives: which these are tells the
-    order of the others."""
+    """Ask for just as much as evicting a few of the idle entries gives.
+
+    Which these are tells the order of the others.
+    """
     absent = [k for k in range(len(scene.places)) if not scene.is_cached(k)]
     if absent:
         place, idle = random.choice(absent), scene.idle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mmcache.processor_cache import CacheMiss, Item, Message, Receiver, Sender
+from mmcache.processor_cache import CacheMiss, Message, Receiver, Sender, SentItem
 
 __all__ = [
     "AssertingReceiver",
@@ -38,7 +38,7 @@ class UndoingSender(Sender[str]):
         super().__init__(capacity)
         self._before: list[tuple[tuple[str, ...], dict[str, int], int, dict[str, None]]] = []
 
-    def process(self, items: Sequence[Item[str]]) -> Message[str]:
+    def process(self, items: Sequence[SentItem[str]]) -> Message[str]:
         held = self._held
         self._before.append((held.keys(), dict(held._sizes), held.used, dict(self._forgotten)))
         return super().process(items)
@@ -53,7 +53,7 @@ class UndoingSender(Sender[str]):
 class MuteSender(Sender[str]):
     """P6: what is forgotten is not told."""
 
-    def process(self, items: Sequence[Item[str]]) -> Message[str]:
+    def process(self, items: Sequence[SentItem[str]]) -> Message[str]:
         return Message(super().process(items).items)
 
 
@@ -67,15 +67,15 @@ class ForgetfulSender(Sender[str]):
 class BareSender(Sender[str]):
     """P1: it withholds data from the beginning."""
 
-    def process(self, items: Sequence[Item[str]]) -> Message[str]:
+    def process(self, items: Sequence[SentItem[str]]) -> Message[str]:
         message = super().process(items)
-        return Message(tuple(Item(i.key, i.size) for i in message.items), message.forget)
+        return Message(tuple(SentItem(i.key, i.size) for i in message.items), message.forget)
 
 
 class EagerSender(Sender[str]):
     """P4: it sends data that it had said it need not have."""
 
-    def process(self, items: Sequence[Item[str]]) -> Message[str]:
+    def process(self, items: Sequence[SentItem[str]]) -> Message[str]:
         return Message(tuple(items), super().process(items).forget)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from mmcache_spec.checks.explore import along
+from mmcache_spec.checks.findings import along
 from mmcache_spec.checks.judging import Arena, judge
 from mmcache_spec.checks.small_worlds import Ranges, small_worlds
 from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter

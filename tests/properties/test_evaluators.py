@@ -28,6 +28,7 @@ from tests.support.evaluators import (
     random_situation,
     random_value,
 )
+from tests.support.quick import only_quick
 from tests.support.random_systems import HASH, PLACES, RandomTerms, random_system, small_scope
 
 SORTS = (BOOL, INT, SetSort.of(HASH), MapSort.of(HASH, INT))
@@ -178,18 +179,24 @@ def _integers(call: ActionCall) -> list[int]:
     return [v for v in call.arguments.values() if isinstance(v, int)]
 
 
-def test_claims_follow_in_the_translation_of_the_proofs() -> None:
-    """Every invariant of the specified designs, in a random state each."""
+@pytest.mark.parametrize(
+    "system",
+    only_quick(
+        [(s,) for s in VARIANTS["specified"].systems],
+        lambda s: s.name in ("ledger", "encoder_decoder", "progress"),
+    ),
+    ids=lambda s: s.name,
+)
+def test_claims_follow_in_the_translation_of_the_proofs(system: TransitionSystem) -> None:
+    """Every invariant of the specified design, in a random state each."""
     decided = asked = 0
-    for system in VARIANTS["specified"].systems:
-        chance = random.Random(system.name)
-        at = random_situation(chance, system, scope(2, 2, 1))
-        for invariant in system.invariants:
-            answer = by_unbounded(invariant.formula, system, at)
-            holds = Interpreter(system, at.world).holds(invariant, at.before)
-            assert answer in (None, holds), invariant.name
-            decided += answer is not None
-            asked += 1
+    at = random_situation(random.Random(system.name), system, scope(2, 2, 1))
+    for invariant in system.invariants:
+        answer = by_unbounded(invariant.formula, system, at)
+        holds = Interpreter(system, at.world).holds(invariant, at.before)
+        assert answer in (None, holds), invariant.name
+        decided += answer is not None
+        asked += 1
     assert decided > 0.9 * asked
 
 

@@ -27,10 +27,10 @@ from ..oracle.systems import specified
 from ..targets.command import Posted
 from ..targets.open import open_manager
 from ..targets.protocol import ALLOCATE_AGAIN, CALLS, MANAGERS, OBSERVABLES, Case
+from ..verdicts.changes import largest_number
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import Difference
 from ..verdicts.signature import Signature, signature_of
-from ..verdicts.stretch import largest_number
 from .kinds import Kind, kind_of
 from .lanes import Answered, Lane, lane_to
 from .probe import Differing, play_through
@@ -243,8 +243,10 @@ class _Unit:
     def _judge(
         self, batch: list[_Sequence], answers: list[Answered], judged: int
     ) -> tuple[int, Shrunk[Differing]] | None:
-        """The index of the first sequence, after those that were judged, that differs in a way that
-        is not known, and how."""
+        """The first sequence that differs in a way that is not known, by its index, and how.
+
+        Those that were judged are not looked at again.
+        """
         calls = known = 0
         new: tuple[int, Shrunk[Differing]] | None = None
         for k, (sequence, answered) in enumerate(zip(batch, answers, strict=True)):

@@ -32,7 +32,7 @@ from mmcache_vectors.manager import (
 
 from ..oracle.systems import specified
 from ..targets.protocol import ALLOCATE_AGAIN, call_name
-from ..verdicts.stretch import LARGEST_NUMBER
+from ..verdicts.changes import LARGEST_NUMBER
 from .view import View, WalkedScene
 from .worlds import CAPACITY, NEWCOMER, Shape, open_world
 

@@ -14,8 +14,8 @@ from mmcache_spec.evaluate.interpreter import World
 from mmcache_spec.oracle import world_of
 from mmcache_vectors.manager import Item, Manager, Parameters, Request
 
+from ..verdicts.changes import SAFE_NUMBER
 from ..verdicts.names import draw_names
-from ..verdicts.stretch import SAFE_NUMBER
 
 __all__ = [
     "CAPACITY",

@@ -76,8 +76,10 @@ def side_of(
     *,
     opaque: bool = False,
 ) -> Side:
-    """The side of a started target. Raises `TargetError` if it is of no kind that can be searched,
-    or if no manager can be made."""
+    """The side of a started target.
+
+    Raises `TargetError` if it is of no kind that can be searched, or if no manager can be made.
+    """
     if isinstance(target, PythonTarget):
         return _ClassSide(target, manager, parameters, calls, opaque=opaque)
     if isinstance(target, CommandTarget):

@@ -99,6 +99,8 @@ class Created(_Event, frozen=True, tag="new"):
 
 
 class LookedUp(_Event, frozen=True, tag="check_and_update_cache"):
+    """Is the item of this input cached? If so, the request holds it now."""
+
     request: str
     input_id: Count
     identifier: Name
@@ -107,6 +109,8 @@ class LookedUp(_Event, frozen=True, tag="check_and_update_cache"):
 
 
 class Asked(_Event, frozen=True, tag="can_allocate"):
+    """Is there room, and budget? All numbers are in embeddings."""
+
     request: str
     input_id: Count
     identifier: Name
@@ -117,6 +121,8 @@ class Asked(_Event, frozen=True, tag="can_allocate"):
 
 
 class Allocated(_Event, frozen=True, tag="allocate"):
+    """The item of this input is charged, and the request holds it."""
+
     request: str
     input_id: Count
     identifier: Name
@@ -124,15 +130,21 @@ class Allocated(_Event, frozen=True, tag="allocate"):
 
 
 class FreedInput(_Event, frozen=True, tag="free_encoder_input"):
+    """The request no longer needs one of its inputs."""
+
     request: str
     input_id: Count
 
 
 class Freed(_Event, frozen=True, tag="free"):
+    """The request no longer needs any of its inputs."""
+
     request: str
 
 
 class Reported(_Event, frozen=True, tag="get_freed_mm_hashes"):
+    """The worker is told what was evicted since the last report."""
+
     returns: tuple[str, ...]
 
 

@@ -124,8 +124,13 @@ class Worker:
     """What a worker holds, by its own account of its steps."""
 
     def __init__(self, capacity: int, *, shares: bool) -> None:
-        """`shares`: whether the ledger counts what the worker holds, which that of encoder-decoder
-        models does not."""
+        """A worker that holds nothing.
+
+        Args:
+            capacity: In embeddings.
+            shares: Whether the ledger counts what the worker holds, which that of encoder-decoder
+                models does not.
+        """
         self._capacity = capacity
         self._shares = shares
         self._holds: dict[str, int] = {}

@@ -24,6 +24,7 @@ from mmcache_vectors.pair import PairVector
 
 from ..suites.load import AnyVector
 from ..targets.protocol import OBSERVABLES, Answer, case_of
+from ..verdicts.changes import largest_number
 from ..verdicts.judge import answer_differences
 from ..verdicts.model import (
     CallFailure,
@@ -35,7 +36,7 @@ from ..verdicts.model import (
     Verdict,
 )
 from ..verdicts.signature import Signature, signature_of
-from ..verdicts.stretch import Stretched, world_named
+from ..verdicts.stretch import Stretched, hits_of, world_named
 from .blame import blamed
 from .systems import specified
 
@@ -244,7 +245,7 @@ def _agrees(
         if wrong is None:
             return False
         told = Answer(wrong.returns, wrong.observe)
-        told = told if longer is None else longer.back(told)
+        told = told if longer is None else longer.answer(k, told)
         assert told.returns is None or isinstance(told.returns, bool | tuple)
         if answer_differences(Expect(told.returns, told.observed), given):
             return False
@@ -278,6 +279,7 @@ class _Played:
     def __init__(self, report: TargetReport, vectors: Mapping[str, Vector]) -> None:
         found = report.implementation
         self._offered = {} if found is None else found.capabilities
+        self._largest = largest_number("" if found is None else found.language)
         self._vectors = vectors
         judged = [v for v in report.verdicts if v.id in vectors]
         ran = (v.id for v in judged if v.outcome in {"pass", "xpass", "fail", "xfail"})
@@ -391,7 +393,9 @@ class _Played:
         answers[-1] = self._only(vector.manager, _with(answers[-1], failure.differences))
         case = case_of(vector)
         name = failure.stretched
-        longer = None if name is None else world_named(case, name)
+        longer = None
+        if name is not None:
+            longer = world_named(case, name, self._largest, hits_of(vector))
         if longer is None:
             return _agrees(names, vector.parameters, case.calls[: len(steps)], answers)
         if sum(len(r.items) for r in longer.case.parameters.requests) > _MOST_INPUTS:

@@ -78,8 +78,10 @@ class EngineDecisions:
         return _symptoms(failure.breaches, failure.records) == _of_reference(name, vector)
 
     def _without_chance(self, alike: Mapping[str, list[str]]) -> dict[str, list[str]]:
-        """Without the decisions that explain fewer failures of a clause than are left unexplained:
-        an engine that breaks it everywhere breaks it there as well."""
+        """Without the decisions that explain fewer failures of a clause than are left unexplained.
+
+        An engine that breaks it everywhere breaks it there as well.
+        """
         kept = {name: ids for name, ids in alike.items() if ids}
         while True:
             explained = {id for ids in kept.values() for id in ids}
@@ -100,8 +102,10 @@ class EngineDecisions:
         return frozenset(b.clause for b in breaches if b.pass_number == first)
 
     def _all_against(self, alike: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-        """For each decision the vectors that it fails, and that this engine passes, or fails in a
-        way that no decision without such vectors explains."""
+        """By decision, the vectors that speak against it: it fails them, and this engine does not.
+
+        Or this engine fails them in a way that no decision without such vectors explains.
+        """
         passed = [id for id in self._ran if id not in self._failures]
         against = {name: self._failing_among(name, passed) for name in alike}
         while True:

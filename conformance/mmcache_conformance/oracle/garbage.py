@@ -11,8 +11,11 @@ __all__ = ["without_collections"]
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Nothing that a search keeps has cycles, there is a lot of it, and the collector would look
-    through all of it again and again. Afterwards it is as it was before."""
+    """No collector of cycles meanwhile; afterwards it is as it was before.
+
+    Nothing that a search keeps has cycles, there is a lot of it, and the collector would look
+    through all of it again and again.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -51,8 +51,11 @@ class Seen:
 
 @dataclass(frozen=True)
 class Known:
-    """A difference is known if known decisions explain all of it, if it breaks known clauses only,
-    or if a known failure that no decision explains differs at the same call in the same way."""
+    """What is known of a target.
+
+    A difference is known if known decisions explain all of it, if it breaks known clauses only, or
+    if a known failure that no decision explains differs at the same call in the same way.
+    """
 
     decisions: frozenset[Choice] = frozenset()
     clauses: frozenset[str] = frozenset()
@@ -252,8 +255,10 @@ class _Allowed:
 
 
 def _chosen(explaining: Mapping[str, frozenset[str]]) -> Iterator[Choice]:
-    """The fewest decisions that explain what can be explained; those that nothing tells apart are
-    one choice."""
+    """The fewest decisions that explain what can be explained.
+
+    Those that nothing tells apart are one choice.
+    """
     left = {id for id, names in explaining.items() if names}
     while left:
         names = frozenset().union(*(explaining[id] for id in left))

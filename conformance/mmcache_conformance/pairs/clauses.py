@@ -14,7 +14,7 @@ from mmcache_vectors.pair import (
     PairExpect,
     PairRequest,
     PairVector,
-    Process,
+    ProcessRequest,
     Withdraw,
     origin,
 )
@@ -101,7 +101,7 @@ class _Judge:
         last, before = self.last, self.before
         self.before = "", None
         match call:
-            case Process(request):
+            case ProcessRequest(request):
                 self.before = request, last.sender
                 yield from self._processed(self.requests[request], answer, k)
             case Withdraw(request):

@@ -10,7 +10,7 @@ from mmcache_vectors.pair import (
     Deliver,
     Invalidate,
     PairCall,
-    Process,
+    ProcessRequest,
     Withdraw,
 )
 
@@ -41,7 +41,7 @@ def play(case: PairCase, sides: PairSides) -> tuple[PairAnswer, ...]:
 
     def done(call: PairCall) -> PairAnswer:
         match call:
-            case Process(request):
+            case ProcessRequest(request):
                 sent = sides.process(requests[request])
                 behind.append(request)
                 return PairAnswer(sent=sent)

@@ -35,10 +35,11 @@ def order_of_the_prompt(sides: Any) -> None:
 
 
 def spare_the_request(sides: Any) -> None:
-    """An insertion evicts no later item of its own request; where that leaves no room, the item is
-    stored on neither side. The switch is `insertion = spares_the_request`; it stands on `order`.
+    """An insertion evicts no later item of its own request, or is not made.
 
-    It uses the pins that the release's cache has.
+    Where they leave no room, the item is stored on neither side. The switch is
+    `insertion = spares_the_request`; it stands on `order`. It uses the pins that the release's
+    cache has.
     """
 
     def sparing(cache: Any, later: Sequence[str], size: int, insert: Callable[[], Any]) -> Any:
@@ -93,8 +94,9 @@ def send_what_was_recorded(sides: Any) -> None:
 
 
 def tell_what_was_forgotten(sides: Any) -> None:
-    """What P0 forgets by a clear or after a miss goes with its next message, and P1 forgets it
-    then. The switches are `clear = told` and `miss = forgotten_and_told`.
+    """What P0 forgets by a clear or after a miss goes with its next message, for P1 to forget.
+
+    The switches are `clear = told` and `miss = forgotten_and_told`.
     """
     owed: set[str] = set()
     process, deliver = sides.process, sides.deliver

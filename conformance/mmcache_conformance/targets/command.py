@@ -150,8 +150,10 @@ class CommandTarget:
         return driven(self._implementation)
 
     def declares(self, kind: Kind) -> bool:
-        """Whether the program says that it is one. It is started for that; `start` goes on from
-        there, and raises what went wrong here."""
+        """Whether the program says that it is one.
+
+        It is started for that; `start` goes on from there, and raises what went wrong here.
+        """
         if self._early is None:
             try:
                 if not hasattr(select, "poll"):

@@ -313,10 +313,9 @@ class _FakeRequest:
 
     def __init__(self, request: Request) -> None:
         self.request_id = request.request_id
-        distinct = {id(item): item for item in request.items}  # a few, of which some are repeated
-        made = {key: _FakeFeature(item.identifier) for key, item in distinct.items()}
-        self.mm_features = [made[id(item)] for item in request.items]
         self.mm_hashes = [item.identifier for item in request.items]
+        made = {name: _FakeFeature(name) for name in set(self.mm_hashes)}
+        self.mm_features = [made[name] for name in self.mm_hashes]
         self.num_encoder_inputs = len(request.items)
         self.has_encoder_inputs = bool(request.items)
         self._sizes = [item.num_embeds for item in request.items]

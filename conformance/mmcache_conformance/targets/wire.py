@@ -184,8 +184,10 @@ class Ran(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
 
 class EnginePass(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What one pass did, and what is left after its worker's step and the update. Hashes that are
-    listed are sets: their order means nothing."""
+    """What one pass did, and what is left after its worker's step and the update.
+
+    Hashes that are listed are sets: their order means nothing.
+    """
 
     num_scheduled_tokens: dict[str, int]
     starts: dict[str, int]

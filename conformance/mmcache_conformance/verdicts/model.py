@@ -66,8 +66,10 @@ class CallFailure(msgspec.Struct, frozen=True, tag_field="of", tag="call"):
 
 
 class PassFailure(msgspec.Struct, frozen=True, tag_field="of", tag="pass"):
-    """The clauses that an engine's passes broke, the passes up to the last of them, and how to see
-    it again."""
+    """The clauses that an engine's passes broke.
+
+    With the passes up to the last of them, and how to see it again.
+    """
 
     breaches: tuple[Breach, ...]
     """The first breach of each clause, in the order of the passes."""
@@ -76,8 +78,7 @@ class PassFailure(msgspec.Struct, frozen=True, tag_field="of", tag="pass"):
 
 
 class PairFailure(msgspec.Struct, frozen=True, tag_field="of", tag="pair"):
-    """The first call to a pair of processor caches that went wrong, what it broke and what differs
-    there, what was answered up to it, and how to see it again."""
+    """The first call to a pair of processor caches that went wrong, and how to see it again."""
 
     step: Count
     """Counted from 0, as in `$.steps`."""

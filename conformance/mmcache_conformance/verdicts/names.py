@@ -30,8 +30,10 @@ _LENGTHS = (15, 16, 31, 32, 63, 64, 100, 127, 128, 250, 255, 256, 257, 511, 512,
 def draw_names(
     random: Random, number: int, style: Style | None = None, *, first_ones: bool = False
 ) -> list[str]:
-    """So many names, of one style, in any order: those that come first, or some that stand together
-    further on."""
+    """So many names, of one style, in any order.
+
+    Those that come first, or some that stand together further on.
+    """
     chosen = random.choice(STYLES) if style is None else style
     found = tuple(dict.fromkeys(islice(chosen(random, number), 4 * number + 60)))
     # Those that are alike stand together.

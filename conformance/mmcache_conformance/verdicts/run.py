@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -32,6 +32,7 @@ from ..targets.protocol import (
     case_of,
     missing_capability,
 )
+from .changes import largest_number
 from .judge import first_difference
 from .model import (
     BAD,
@@ -45,7 +46,7 @@ from .model import (
     TargetReport,
     Verdict,
 )
-from .stretch import BESIDE, Stretched, by_itself, companions, largest_number, stretched
+from .stretch import BESIDE, Stretched, by_itself, companions, hits_of, stretched
 
 __all__ = [
     "could_not",
@@ -128,8 +129,8 @@ def run_vector(
         if missing is not None:
             return _skipped(plain, f"needs {missing}, which {implementation.name} does not have")
         largest = largest_number(implementation.language) if stretch else None
-        ends = "free" in implementation.capabilities.get(vector.manager, ())
-        found = _run_calls(target, vector, plain, again, largest, ends)
+        offered = implementation.capabilities.get(vector.manager, ())
+        found = _run_calls(target, vector, plain, again, largest, offered)
     except AdapterError as error:
         found = _errored(plain, str(error))
     except KeyboardInterrupt:
@@ -157,15 +158,17 @@ def _run_calls(
     plain: Verdict,
     again: str,
     largest: int | None,
-    ends: bool,
+    offered: Container[str],
 ) -> Verdict:
-    """The calls of the vector, and the first answer that is not as expected; also in larger worlds,
-    if there is a `largest` number."""
+    """The calls of the vector, and the first answer that is not as expected.
+
+    Also in larger worlds, if there is a `largest` number.
+    """
     case = case_of(vector)
     name: str | None = None
     wrong = first_difference(vector.steps, target.run(case))
     if wrong is None and largest is not None:
-        name, wrong = _stretched_difference(target, vector, case, largest, ends)
+        name, wrong = _stretched_difference(target, vector, case, largest, offered)
     if wrong is None:
         return plain
     step, differences = wrong
@@ -178,19 +181,21 @@ def _run_calls(
 
 
 def _stretched_difference(
-    target: ManagerTarget, vector: Vector, case: Case, largest: int, ends: bool
+    target: ManagerTarget, vector: Vector, case: Case, largest: int, offered: Container[str]
 ) -> tuple[str | None, tuple[int, tuple[Difference, ...]] | None]:
     """The first larger world in which an answer is not as expected, and where it is not."""
-    for longer in stretched(case, largest, ends=ends):
+    hits = hits_of(vector)
+    for longer in stretched(case, largest, offered, hits):
         wrong = _in_world(target, vector, longer)
         if wrong is not None:
-            for smaller in by_itself(longer, case):
+            for smaller in by_itself(longer, case, hits):
                 alone = _in_world(target, vector, smaller)
                 if alone is not None:
                     return smaller.name, alone
             return longer.name, wrong
-    if isinstance(target, TogetherTarget) and target.runs_together:
-        together = target.run_together((case, *companions(case)))
+    beside = companions(case)
+    if beside and isinstance(target, TogetherTarget) and target.runs_together:
+        together = target.run_together((case, *beside))
         for part in (*together[:2], *(behind[1:] for behind in together[2:])):
             wrong = first_difference(vector.steps, part)
             if wrong is not None:

@@ -51,6 +51,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class QuestionOutcome:
+    """Whether an answer is determined; if not, two designs that differ in it, where found."""
+
     question: Question
     verdict: Verdict
     seconds: float

@@ -122,6 +122,12 @@ class _Query:
         return None
 
     def _smallest(self, core: set[Need], mbqi: bool, work: int) -> list[Need]:
+        """The core without any need that the rest can do without; each is left out once, in order.
+
+        Once is enough: a need that was needed beside more is needed beside less. What z3's core of
+        the rest does not name goes at once, so most needs are never asked about. That the order
+        is ours and the work is counted makes the page the same on every machine.
+        """
         kept = [need for need in self.parts if need in core]
         for need in list(kept):
             if need in kept:

@@ -134,6 +134,8 @@ class CTI:
 
 @dataclass(frozen=True)
 class Outcome:
+    """What became of an obligation, with the seconds that it took."""
+
     obligation: Obligation
     verdict: Verdict
     seconds: float

@@ -19,8 +19,11 @@ from typing import Literal
 
 from ..evaluate.interpreter import ActionCall, World
 from ..kernel.system import TransitionSystem
+from .broken import first_breach
+from .different import first_difference
 from .equivalence import EQUAL, Coupling, same_steps
-from .explore import Difference, Explorer, Found, Search, along
+from .explore import Explorer
+from .findings import Difference, Found, Search, along
 from .satisfaction import SAYS, satisfies_the_clauses
 
 __all__ = ["Arena", "Fate", "Judgement", "judge"]
@@ -119,7 +122,7 @@ def _judged(arena: Arena, design: TransitionSystem) -> Judgement:
     ):
         # The worlds in which designs of the same actions were condemned come first.
         for k in sorted(range(len(searches), most), key=lambda k: (-condemned_by[k], k)):
-            answer = arena.explorer(k).judge(design)
+            answer = first_breach(arena.explorer(k), design)
             if isinstance(answer, Found):
                 condemned_by[k] += 1
                 return Judgement("condemned", found=answer)
@@ -159,7 +162,7 @@ def _difference(
     """What tells the design from the original in the worlds that were searched so far."""
     for k in sorted(searches):
         if not searches[k].same:
-            answer = arena.explorer(k).distinguish(design)
+            answer = first_difference(arena.explorer(k), design)
             if isinstance(answer, Difference):
                 return answer
             searches[k] = answer

@@ -16,7 +16,7 @@ from ..evaluate.interpreter import ActionCall, Interpreter, World
 from ..kernel.goals import ANY, Goal
 from ..kernel.system import Scope, TransitionSystem
 from .bounded import Disagreement, Trace
-from .explore import Prepared, prepared_calls
+from .calls import Prepared, prepared_calls
 from .small_worlds import Ranges, small_worlds, variety
 from .times import times_of
 

@@ -60,6 +60,8 @@ def scope_option(
 
 
 class VariantName(click.ParamType[Variant]):
+    """An argument that names a variant."""
+
     name = "VARIANT"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Variant:

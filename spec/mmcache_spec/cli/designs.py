@@ -19,7 +19,7 @@ from ..generate.wrong import Judged, Report, Row, campaign
 from ..kernel.wrong_designs import KINDS
 from ..model.variants import SPECIFIED
 from ..model.world import scope
-from ..render.cores import cores_page, unneeded_without_reason
+from ..render.cores import ON_PAGE, cores_page, unneeded_without_reason
 from .common import UNKNOWN, apology, err, out, scope_option
 from .vectors import vectors_package
 
@@ -189,6 +189,8 @@ def _judged(judged: Judged) -> dict[str, Any]:
 def cores_command(markdown: bool, models: tuple[str, ...]) -> None:
     """What the proof of each clause needs: invariants, guards, and lines of the definition.
 
+    Of each MODEL, or of those of docs/cores.md.
+
     Of each query a minimal part is kept that is still proved. Then the lines that no clause needs.
 
     Exit code: 0 every such line has a reason, 1 some have none, 2 usage.
@@ -196,7 +198,7 @@ def cores_command(markdown: bool, models: tuple[str, ...]) -> None:
     known = {s.name: s for s in SPECIFIED.systems}
     if strangers := [m for m in models if m not in known]:
         raise click.UsageError(f"no model {strangers[0]!r}; there are: {', '.join(known)}")
-    systems = [known[m] for m in models or known]
+    systems = [known[m] for m in models or ON_PAGE]
     page, missing = cores_page(systems), unneeded_without_reason(systems)
     print(page, end="")
     for need in missing:

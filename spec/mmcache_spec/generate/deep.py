@@ -35,7 +35,7 @@ from ..evaluate.compiled import CompiledCall, CompiledSystem, Packed
 from ..evaluate.interpreter import World
 from ..model.variants import SPECIFIED
 from ..oracle import by_age, input_name, spec_calls, twins_of, world_of
-from .draft import CLOSING, answered
+from .draft import CLOSING, answered, by_hits
 from .managers import specified
 from .situations import situations
 
@@ -73,8 +73,11 @@ def deep_vectors(executor: Executor) -> dict[str, Vector]:
 
 
 def _chosen(candidates: list[_Walk]) -> list[_Walk]:
-    """Greedily the one that adds most, by its number where several do; a pair counts the more, the
-    fewer walks bring it about, and a situation by itself counts as fifty pairs."""
+    """Greedily the one that adds most, by its number where several do.
+
+    A pair counts the more, the fewer walks bring it about, and a situation by itself counts as
+    fifty pairs.
+    """
     found_in = Counter(pair for walk in candidates for pair in walk.pairs)
     worth = {p: (1000 if p[0] else 50_000) // count for p, count in found_in.items()}
     missing = set(worth)
@@ -93,6 +96,7 @@ def _chosen(candidates: list[_Walk]) -> list[_Walk]:
 
 
 def _vector(walk: _Walk) -> Vector:
+    system, parameters = specified("ledger"), _parameters(walk.world)
     return answered(
         f"deep-{walk.world}-{walk.number}",
         f"A long walk in a large world: {len(walk.pairs)} pairs of situations, one after the "
@@ -100,9 +104,9 @@ def _vector(walk: _Walk) -> Vector:
         f"{len(walk.pairs)} pairs of situations",
         SPECIFIED.name,
         (),
-        specified("ledger"),
-        _parameters(walk.world),
-        [*walk.calls, *CLOSING],
+        system,
+        parameters,
+        [*by_hits(system, parameters, walk.calls), *CLOSING],
     )
 
 
@@ -110,8 +114,10 @@ def _vector(walk: _Walk) -> Vector:
 
 
 def _parameters(number: int) -> Parameters:
-    """Eight hashes, three to six requests, twelve items; in every fourth world an identifier has
-    two sizes."""
+    """Four to eight hashes, three to six requests, twelve items.
+
+    In every fourth world an identifier has two sizes.
+    """
     random = Random(f"deep world {number}")
     hashes = 8 if number % 2 else random.randint(4, 7)
     sizes = [random.randint(1, 5) if number % 3 else 1 for _ in range(hashes)]

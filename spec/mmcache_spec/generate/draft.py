@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mmcache_vectors.manager import (
+    Allocate,
     Call,
+    CheckAndUpdateCache,
     Expect,
     GetFreedMmHashes,
     Parameters,
@@ -22,7 +24,17 @@ from ..kernel.system import TransitionSystem
 from ..oracle import Replay, answers_otherwise, parameters_of, vector_call
 from .managers import MANAGERS, digest, specified, wrong_ledgers
 
-__all__ = ["CLOSING", "Draft", "answered", "content", "contents", "distinct", "slug", "vector_of"]
+__all__ = [
+    "CLOSING",
+    "Draft",
+    "answered",
+    "by_hits",
+    "content",
+    "contents",
+    "distinct",
+    "slug",
+    "vector_of",
+]
 
 
 CLOSING = (GetFreedMmHashes(), GetFreedMmHashes())
@@ -117,6 +129,23 @@ def answered(
         parameters=parameters,
         steps=tuple(steps),
     )
+
+
+def by_hits(system: TransitionSystem, parameters: Parameters, calls: Iterable[Call]) -> list[Call]:
+    """The calls with a look-up in the place of each allocation of what is cached.
+
+    Both do the same (`model.ledger.allocate_again`), and not every manager has the second. The kit
+    plays the vector both ways on those that have.
+    """
+    replay = Replay(system, parameters, record=False)
+    made: list[Call] = []
+    for call in calls:
+        replay.answer(call)
+        again = replay.steps and replay.steps[-1].call.action == "allocate_again"
+        if again and isinstance(call, Allocate):
+            call = CheckAndUpdateCache(call.request, call.input_id)
+        made.append(call)
+    return made
 
 
 def distinct(drafts: Iterable[Draft]) -> dict[str, Vector]:

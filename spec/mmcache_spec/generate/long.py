@@ -39,7 +39,7 @@ from ..model.variants import SPECIFIED
 from ..oracle import Replay, by_age, input_name
 from ..phases import PHASES, Ask, Place
 from .amounts import AMOUNT, Amounts
-from .draft import CLOSING, answered
+from .draft import CLOSING, answered, by_hits
 from .managers import specified
 
 __all__ = ["LONG", "long_vectors"]
@@ -205,8 +205,10 @@ def long_vectors(executor: Executor) -> dict[str, Vector]:
 
 
 def _chosen(candidates: Sequence[_Walk]) -> list[_Walk]:
-    """Greedily the one that adds most for its calls, by its number where several do; what few walks
-    show counts the more, and an amount as twenty pairs."""
+    """Greedily the one that adds most for its calls, by its number where several do.
+
+    What few walks show counts the more, and an amount as twenty pairs.
+    """
     found_in = Counter(word for walk in candidates for word in walk.shows)
     worth = {w: (20_000 if AMOUNT in w else 1000) // count for w, count in found_in.items()}
     missing = set(found_in)
@@ -228,22 +230,25 @@ def _chosen(candidates: Sequence[_Walk]) -> list[_Walk]:
 
 def _vector(walk: _Walk) -> Vector:
     setting = _SETTINGS[walk.setting]
+    system = specified(setting.system)
     return answered(
         f"long-{walk.setting}-{walk.number}",
         f"A long walk, {setting.name}: {len(walk.shows)} amounts and pairs of phases.",
         f"{len(walk.shows)} amounts and pairs of phases",
         SPECIFIED.name,
         (),
-        specified(setting.system),
+        system,
         setting.parameters,
-        [*walk.calls, *CLOSING],
+        [*by_hits(system, setting.parameters, walk.calls), *CLOSING],
         shown=_Shown(walk.ends),
     )
 
 
 class _Shown:
-    """Which state of an answer a vector expects: at the end of a phase all of it, while there is
-    room; else nothing."""
+    """Which state of an answer a vector expects.
+
+    At the end of a phase all of it, while there is room; else nothing.
+    """
 
     def __init__(self, ends: frozenset[int]) -> None:
         self._ends = ends
@@ -298,8 +303,11 @@ def _walk(setting: int, number: int) -> _Walk:
 
 
 def _with_probes(asks: Iterator[Ask], scene: _Scene, random: Random) -> Iterator[Ask]:
-    """Between the calls of a phase, questions that change nothing: for all that is free, and for
-    more than could be free. So what is wrong in the midst of a phase shows before it ends."""
+    """Between the calls of a phase, questions that change nothing.
+
+    For all that is free, and for more than could be free: so what is wrong in the midst of a phase
+    shows before it ends.
+    """
     for ask in asks:
         yield ask
         if random.random() >= _PROBES:

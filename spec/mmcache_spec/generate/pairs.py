@@ -30,7 +30,7 @@ from mmcache_vectors.pair import (
     PairRequest,
     PairStep,
     PairVector,
-    Process,
+    ProcessRequest,
     Withdraw,
 )
 
@@ -123,7 +123,7 @@ def _choices(
     flying = [r for r, _ in node.right.line]
     for request in world.requests:
         if request.request_id not in flying and len(flying) < _MOST_FLYING:
-            yield Process(request.request_id)
+            yield ProcessRequest(request.request_id)
     arriving = [r for r, withdrawn in node.right.line if not withdrawn]
     if arriving:
         yield Deliver(arriving[0])
@@ -232,7 +232,7 @@ def _walked(walk: _Walk) -> tuple[PairParameters, tuple[PairCall, ...]]:
         elif flying and (len(flying) >= walk.flying or luck.random() < 0.5):
             call = Deliver(flying[0])
         else:
-            call = Process(luck.choice(idle))
+            call = ProcessRequest(luck.choice(idle))
         answered = system.call(state, call)
         assert answered is not None
         state = answered[1]
@@ -268,7 +268,7 @@ _SCRIPTS = (
 
 
 def _serial(requests: str) -> tuple[PairCall, ...]:
-    return tuple(call for r in requests.split() for call in (Process(r), Deliver(r)))
+    return tuple(call for r in requests.split() for call in (ProcessRequest(r), Deliver(r)))
 
 
 # --- vectors -----------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def _without_withdrawn(
         return [None] * len(calls)
     withdrawn = calls[at]
     assert isinstance(withdrawn, Withdraw)
-    processed = max(k for k in range(at) if calls[k] == Process(withdrawn.request))
+    processed = max(k for k in range(at) if calls[k] == ProcessRequest(withdrawn.request))
     kept = [k for k in range(len(calls)) if k not in (processed, at)]
     answers = PairSystem(world).answers([calls[k] for k in kept])
     assert answers is not None

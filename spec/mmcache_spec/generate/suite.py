@@ -19,6 +19,7 @@ from .draft import content, contents, distinct
 from .long import long_vectors
 from .managers import MANAGERS, specified, system_name, wrong_ledgers
 from .mutants import against_survivors
+from .wheel import wheels
 from .witnesses import scripted, witnesses
 from .worth import kills, least_cover, reached
 
@@ -40,7 +41,7 @@ class Suite:
     deep: list[str]
     """Those of the vectors that are walks in large worlds."""
     long: list[str]
-    """Those that are walks of some hundred calls."""
+    """Those that have hundreds of calls."""
 
 
 def generate(executor: Executor) -> Suite:
@@ -63,7 +64,7 @@ def generate(executor: Executor) -> Suite:
     named = (key for key, vector in candidates.items() if vector.clauses)
     standard = least_cover(strengths, kept=sorted(named))
     deep = deep_vectors(executor)
-    long = long_vectors(executor)
+    long = long_vectors(executor) | wheels()
     vectors = {key: candidates[key] for key in standard} | deep | long
     walks = {key: set(vector.kills) for key, vector in (deep | long).items()}
     killed = strengths | walks

@@ -71,6 +71,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
+    """What became of every wrong design that was judged."""
+
     rows: tuple[Row, ...]
 
     @property

@@ -19,6 +19,8 @@ __all__ = ["Mutant", "mutants", "mutants_to_make", "mutations"]
 
 @dataclass(frozen=True)
 class Mutant:
+    """A system that differs from another in one place; the name says where, and how."""
+
     name: str
     system: TransitionSystem
 

@@ -1,7 +1,7 @@
 """Terms: the small first-order language in which the protocol is written.
 
 A term is data. It knows its sort and nothing of solvers: `translate.unbounded` and
-`translate.finite` turn it into z3, `interpreter` evaluates it in plain Python, and
+`translate.finite` turn it into z3, `meaning` makes a Python function of it, and
 `render.formula` prints it. That is how one definition serves proofs, counterexamples,
 vectors and logs.
 """

@@ -13,6 +13,8 @@ __all__ = ["Expected", "Variant"]
 
 @dataclass(frozen=True)
 class Expected:
+    """What is expected of a wrong variant."""
+
     breaks: tuple[str, ...]
     """The clauses with an obligation that has a counterexample to induction."""
     from_init: tuple[str, ...]
@@ -28,6 +30,8 @@ class Expected:
 
 @dataclass(frozen=True)
 class Variant:
+    """A named set of decisions: what it says, where it was seen, what is expected of it."""
+
     name: str
     says: str
     made_of: tuple[Callable[[], TransitionSystem], ...]

@@ -11,7 +11,8 @@ from ..checks.complete import QuestionOutcome
 from ..checks.two_answers import ANSWER, Difference
 from ..evaluate.interpreter import Interpreter, State, Step
 from ..kernel.system import TransitionSystem
-from .story import call_text, world_text
+from .story import call_text
+from .words import words_of
 
 __all__ = ["answer_story", "complete_summary"]
 
@@ -40,14 +41,15 @@ def answer_story(answer: QuestionOutcome) -> Iterator[str]:
         yield f"? {question.label}: neither determined nor found to differ"
         return
     yield f"? {question.label} is not determined: every clause allows both of these"
-    yield world_text(found.world)
+    words = words_of(question.system.name)
+    yield words.world_text(found.world)
     if not found.steps:
         for number, state in enumerate(found.starts, 1):
             yield f"{INDENT}{number}       {_seen(found, state)}"
         return
     one, two = found.steps
     yield f"{INDENT}before  {_seen(found, one.before)}"
-    yield f"{INDENT}call    {call_text(one.call, found.world)}"
+    yield f"{INDENT}call    {call_text(words, one.call, found.world)}"
     for number, step in enumerate((one, two), 1):
         yield f"{INDENT}{number}       {_outcome(found, step)}"
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..checks.lasso import Lasso
 from ..evaluate.interpreter import Step
-from .story import call_text, ledger_text, world_text
+from .story import call_text
+from .words import words_of
 
 __all__ = ["lasso_data", "lasso_story"]
 
@@ -16,13 +17,14 @@ INDENT = " " * 5
 
 def lasso_story(lasso: Lasso) -> Iterator[str]:
     """The lasso, line by line."""
+    words = words_of(lasso.system)
     stem, loop = len(lasso.stem), len(lasso.loop)
     yield f"The livelock: {_calls(stem)}, and then {_calls(loop)} for ever."
     yield ""
-    yield world_text(lasso.world)
+    yield words.world_text(lasso.world)
     yield ""
     yield "  Start"
-    yield INDENT + ledger_text(lasso.world, lasso.start)
+    yield INDENT + words.state_text(lasso.start)
     for number, step in enumerate(lasso.stem, 1):
         yield from _step(f"{number:3}", lasso, step)
     yield "  Again and again"
@@ -54,5 +56,6 @@ def _calls(number: int) -> str:
 
 def _step(mark: str, lasso: Lasso, step: Step) -> Iterator[str]:
     answer = "" if step.result is None else f" → {step.result}"
-    yield f"{mark}  {call_text(step.call, lasso.world)}{answer}"
-    yield INDENT + ledger_text(lasso.world, step.after)
+    words = words_of(lasso.system)
+    yield f"{mark}  {call_text(words, step.call, lasso.world)}{answer}"
+    yield INDENT + words.state_text(step.after)

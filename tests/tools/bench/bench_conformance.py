@@ -1,5 +1,6 @@
-"""How many vectors a second, over a persistent driver, one round trip each? How many sequences of
-`differ`? And the matrix?
+"""How many vectors a second, over a persistent driver? How many sequences of `differ`? The matrix?
+
+One round trip each.
 
     python -m tests.tools.bench conformance
 

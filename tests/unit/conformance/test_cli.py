@@ -17,11 +17,13 @@ from click.testing import CliRunner, Result
 from mmcache_conformance.cli import cli
 from mmcache_conformance.cli.schema import SCHEMAS
 from mmcache_conformance.exits import ExitCode
-from mmcache_conformance.suites.load import load_all
+from mmcache_conformance.suites.load import load_all, load_suite
 from mmcache_conformance.verdicts.model import RunReport, run_schema
-from mmcache_vectors.manager import Vector, json_schema
+from mmcache_vectors.manager import Vector, encode, json_schema
 
 RIGHT = "tests.support.plain_managers:Attaches,tests.support.plain_managers:EncoderDecoder"
+
+PLAINLY = ["run", "--plain", "--json"]
 
 
 @pytest.fixture
@@ -243,23 +245,31 @@ class TestText:
         assert len(complete_vector(None, None, "")) == len(load_all())  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
-        "target",
+        ("target", "each"),
         [
-            pytest.param("UnfilteredReport", marks=pytest.mark.slow),
-            pytest.param("FirstOccurrenceRelease", marks=pytest.mark.slow),
-            pytest.param("Uncharged", marks=pytest.mark.slow),
-            "ReportIsAString",
+            pytest.param("UnfilteredReport", 1, marks=pytest.mark.slow),
+            pytest.param("FirstOccurrenceRelease", 1, marks=pytest.mark.slow),
+            pytest.param("Uncharged", 1, marks=pytest.mark.slow),
+            pytest.param("ReportIsAString", 1, marks=pytest.mark.slow),
+            ("UnfilteredReport", 9),
+            ("ReportIsAString", 9),
         ],
     )
     def test_a_first_file_of_expected_failures_covers_everything(
-        self, target: str, tmp_path: Path
+        self, target: str, each: int, tmp_path: Path
     ) -> None:
+        """Also where some vectors only are played."""
         name = f"tests.known_bad.managers:{target}"
-        written = CliRunner().invoke(cli, ["expected", name])
+        folder = tmp_path / "vectors"
+        folder.mkdir()
+        for vector in load_suite()[::each]:
+            (folder / f"{vector.id}.json").write_bytes(encode(vector))
+        some = ["--vectors", str(folder)]
+        written = CliRunner().invoke(cli, ["expected", name, *some])
         assert written.exit_code == 0
         path = tmp_path / f"{target}.toml"
         path.write_text(written.output)
-        done = CliRunner().invoke(cli, ["run", "-q", name, "--expected", str(path)])
+        done = CliRunner().invoke(cli, ["run", "-q", name, "--expected", str(path), *some])
         assert done.exit_code == 0, done.output
 
     def test_of_what_cannot_be_driven_nothing_is_expected(self) -> None:
@@ -274,7 +284,7 @@ class TestText:
         link = 'reason = "known"\nlink = "https://example.org"\n'
         head = 'format = "mmcache/expected-failures"\nformat_version = 1\n\n[[expected]]\n'
         path.write_text(f'{head}clause = "L1"\n{link}')
-        words = ["run", "-q", "--in-process", name, "--expected", str(path)]
+        words = ["run", "-q", "--plain", "--in-process", name, "--expected", str(path)]
         assert CliRunner().invoke(cli, words).exit_code == 0
         path.write_text(f'{head}clause = "L2"\n{link}')
         other = CliRunner().invoke(cli, words)
@@ -310,7 +320,7 @@ class TestText:
     @pytest.mark.parametrize(
         ("what", "arguments"),
         [
-            ("run", ["run", "reference", "reference-pass:waiting_keeps_references"]),
+            ("run", ["run", "--plain", "reference", "reference-pass:waiting_keeps_references"]),
             ("workloads", ["workloads", "reference-pass:retain_everything", "--passes", "20"]),
             ("exhaust", ["exhaust", "--hashes", "1", "--requests", "1", "--inputs", "1"]),
             ("matrix", ["matrix", "--releases", "9999.0.0", "--also", "reference"]),
@@ -444,7 +454,7 @@ class TestEnds:
         assert done.returncode == ExitCode.INTERRUPTED
         assert done.stderr.strip() == "interrupted"
 
-    @pytest.mark.parametrize("arguments", [["list"], ["show", "e"], ["schema"], ["run", "--json"]])
+    @pytest.mark.parametrize("arguments", [["list"], ["show", "e"], ["schema"], PLAINLY])
     def test_a_closed_pipe_is_silent(self, arguments: list[str], tmp_path: Path) -> None:
         read, write = os.pipe()
         os.close(read)
@@ -465,7 +475,7 @@ class TestEnds:
         os.close(read)
         with os.fdopen(write, "wb") as closed:
             done = subprocess.run(
-                [sys.executable, "-m", "mmcache_conformance", "run", *quiet],
+                [sys.executable, "-m", "mmcache_conformance", "run", "--plain", *quiet],
                 cwd=tmp_path,
                 stdout=closed,
                 stderr=subprocess.PIPE,

@@ -35,8 +35,8 @@ from mmcache_conformance.exits import ExitCode
 from mmcache_conformance.oracle.decisions import agreeing
 from mmcache_conformance.oracle.systems import specified
 from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN, CALLS, OBSERVABLES, Answer
+from mmcache_conformance.verdicts.changes import LARGEST_NUMBER, SAFE_NUMBER, largest_number
 from mmcache_conformance.verdicts.names import STYLES, Style, draw_names
-from mmcache_conformance.verdicts.stretch import LARGEST_NUMBER, SAFE_NUMBER, largest_number
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_spec.oracle import Replay
 from mmcache_vectors.document import schema_of

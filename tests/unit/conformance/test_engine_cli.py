@@ -55,7 +55,7 @@ def test_a_run_of_both_kinds(tmp_path: Path) -> None:
     """Each target gets the vectors that are about it, and every report tells of both."""
     html, junit, markdown = (tmp_path / name for name in ("x.html", "x.xml", "x.md"))
     files = ["--html", str(html), "--junit", str(junit), "--markdown", str(markdown)]
-    done = invoke("run", "reference", WRONG, "--json", *files)
+    done = invoke("run", "--plain", "reference", WRONG, "--json", *files)
     assert done.exit_code == 1
     document = json.loads(done.stdout)
     managers, engines = document["targets"]
@@ -76,7 +76,7 @@ def test_a_run_of_both_kinds(tmp_path: Path) -> None:
 
 
 def test_a_terminal_shows_both_kinds() -> None:
-    done = invoke("run", "reference", "reference-pass")
+    done = invoke("run", "--plain", "reference", "reference-pass")
     assert done.exit_code == 0
     rows = {line.split()[0]: line.split()[2:] for line in done.output.splitlines() if line.strip()}
     assert rows["L10"][1] == "-"

@@ -32,6 +32,9 @@ SMALL = SearchScope(hashes=2, requests=2, inputs=2, capacity=3)
 TINY = SearchScope(hashes=2, requests=2, inputs=2, capacity=2)
 SMALL_ENCODER_DECODER = SearchScope("encoder_decoder", hashes=2, requests=2, inputs=2, capacity=3)
 SCOPES = pytest.mark.parametrize("scope", [SMALL, SMALL_ENCODER_DECODER], ids=lambda s: s.manager)
+SIZES = pytest.mark.parametrize(
+    "scope", [TINY, pytest.param(SMALL, marks=pytest.mark.slow)], ids=lambda s: f"{s.capacity}"
+)
 
 
 def search(target: str, scope: SearchScope, max_states: int = 20_000) -> Exhausted:
@@ -190,23 +193,28 @@ def test_an_object_with_other_things_in_it_is_copied_the_slow_way() -> None:
     assert found.spec_states == found.spec_states_expected == found.pairs
 
 
-def test_a_state_that_changes_its_shape_is_followed() -> None:
-    found = search(f"{__name__}:GrowsAContainer", TINY)
+@SIZES
+def test_a_state_that_changes_its_shape_is_followed(scope: SearchScope) -> None:
+    found = search(f"{__name__}:GrowsAContainer", scope)
     assert found.disagreement is None
     assert not found.opaque
     assert found.pairs > found.spec_states == found.spec_states_expected
 
 
-def test_dataclasses_may_be_in_the_state_and_stay_one_where_they_are_one() -> None:
-    found = search(f"{__name__}:KeepsEntries", TINY)
+@SIZES
+def test_dataclasses_in_the_state_stay_one_where_they_are_one(
+    scope: SearchScope,
+) -> None:
+    found = search(f"{__name__}:KeepsEntries", scope)
     assert found.disagreement is None
     assert not found.opaque
     assert found.pairs > found.spec_states == found.spec_states_expected
 
 
 @pytest.mark.parametrize(("cls", "opaque"), [("ComesAndGoes", False), ("TurnsOpaque", True)])
-def test_attributes_may_come_and_go(cls: Any, opaque: Any) -> None:
-    found = search(f"{__name__}:{cls}", TINY)
+@SIZES
+def test_attributes_may_come_and_go(cls: Any, opaque: Any, scope: SearchScope) -> None:
+    found = search(f"{__name__}:{cls}", scope)
     assert (found.disagreement, found.opaque) == (None, opaque)
     assert found.exit_code == 0
 
@@ -355,8 +363,9 @@ class WithSlots:
 
 
 @pytest.mark.parametrize("cls", [KeepsMuch, WithSlots])
-def test_a_state_of_any_make_is_copied_piece_by_piece(cls: type) -> None:
-    found = search(f"{__name__}:{cls.__name__}", TINY)
+@SIZES
+def test_a_state_of_any_make_is_copied_piece_by_piece(cls: type, scope: SearchScope) -> None:
+    found = search(f"{__name__}:{cls.__name__}", scope)
     assert (found.disagreement, found.opaque) == (None, False)
     assert found.spec_states == found.spec_states_expected
 

@@ -142,7 +142,7 @@ def test_the_schema(tmp_path: Path) -> None:
 class TestCommand:
     def invoke(self, *words: str) -> Result:
         return CliRunner().invoke(
-            cli, ["run", "--in-process", *words], prog_name="mmcache-conformance"
+            cli, ["run", "--in-process", "--plain", *words], prog_name="mmcache-conformance"
         )
 
     def test_an_expected_failure_does_not_fail_the_run(self, tmp_path: Path) -> None:

@@ -27,4 +27,4 @@ def test_a_run_on_the_reference_loads_no_solver_and_nothing_that_it_does_not_use
 
 
 def test_json_output_loads_no_table() -> None:
-    assert not {"rich", "rich.table"} & _modules_after("run", "--json")
+    assert not {"rich", "rich.table"} & _modules_after("run", "--plain", "--json")

@@ -17,7 +17,8 @@ from mmcache_conformance.exits import ExitCode
 from mmcache_conformance.implementation import Implementation
 from mmcache_conformance.targets.api import CANNOT
 from mmcache_conformance.targets.open import open_manager
-from mmcache_conformance.targets.protocol import Answer, Case, case_of
+from mmcache_conformance.targets.protocol import CAPABILITIES, Answer, Case, case_of
+from mmcache_conformance.verdicts.changes import largest_number
 from mmcache_conformance.verdicts.judge import (
     ProtocolError,
     first_difference,
@@ -25,8 +26,10 @@ from mmcache_conformance.verdicts.judge import (
 )
 from mmcache_conformance.verdicts.model import CallFailure, TargetReport, Verdict
 from mmcache_conformance.verdicts.run import could_not, exit_code, run_target
-from mmcache_conformance.verdicts.stretch import BESIDE, largest_number, stretched
+from mmcache_conformance.verdicts.stretch import BESIDE, hits_of, stretched
 from mmcache_vectors.manager import Expect, Free, Observed, Step, Vector
+
+OFFERED = CAPABILITIES["encoder_cache"]
 
 Change = Callable[[Case, list[Answer]], list[Answer]]
 
@@ -180,7 +183,9 @@ def test_a_failure_in_a_larger_world_alone_is_one(
     number: int, hand_made: dict[str, Vector]
 ) -> None:
     vector = hand_made["evicted-and-allocated-again"]
-    world = list(stretched(case_of(vector), largest_number("Python")))[number]
+    world = list(stretched(case_of(vector), largest_number("Python"), OFFERED, hits_of(vector)))[
+        number
+    ]
 
     def change(case: Case, answers: list[Answer]) -> list[Answer]:
         same = (case.parameters, case.calls) == (world.case.parameters, world.case.calls)

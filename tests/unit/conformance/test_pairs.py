@@ -31,7 +31,7 @@ from mmcache_vectors.pair import (
     PairExpect,
     PairStep,
     PairVector,
-    Process,
+    ProcessRequest,
     Withdraw,
     origin,
 )
@@ -85,7 +85,7 @@ def test_the_interpreter_answers_as_the_vector_expects(vector: PairVector) -> No
 
     for step in vector.steps:
         match step.call:
-            case Process(request):
+            case ProcessRequest(request):
                 do("begin", request=request)
                 places = range(len(requests[request].items))
                 taken = [do("take", input=origin(request, place)) for place in places]
@@ -106,6 +106,7 @@ def test_the_interpreter_answers_as_the_vector_expects(vector: PairVector) -> No
 
 
 def test_every_wrong_decision_that_a_pair_can_take_has_a_vector() -> None:
+    """P1 to P10."""
     killed = {name for vector in VECTORS for name in vector.kills}
     # When a message arrives is the harness's to decide.
     assert killed == BY_NAME.keys() - {"processor_delivers_out_of_order"}
@@ -143,7 +144,7 @@ def test_a_pair_that_undoes_what_it_recorded_passes() -> None:
 def _is_built_on_what_is_withdrawn(vector: PairVector) -> bool:
     last = ""
     for step in vector.steps:
-        if isinstance(step.call, Process):
+        if isinstance(step.call, ProcessRequest):
             last = step.call.request
         elif isinstance(step.call, Withdraw) and step.call.request != last:
             return True
@@ -191,6 +192,7 @@ def test_a_difference_that_breaks_no_clause_is_told_as_such() -> None:
 
 
 def test_the_decision_of_a_wrong_pair_is_named() -> None:
+    """P5."""
     found = explained(run(bad("LosingSender")), VECTORS)
     names = {n for d in found.decisions for n in (d.name, *d.alternatives)}
     assert "processor_rejected_is_lost" in names
@@ -255,10 +257,10 @@ def _changed(vector: PairVector, steps: tuple[PairStep, ...]) -> bytes:
 @pytest.mark.parametrize(
     ("steps", "says"),
     [
-        ((PairStep(Process("no"), PairExpect(sent=())),), "no request 'no'"),
+        ((PairStep(ProcessRequest("no"), PairExpect(sent=())),), "no request 'no'"),
         ((PairStep(Deliver("r1"), PairExpect(data=("r1/0",))),), "is not on its way"),
-        ((PairStep(Process("r1"), PairExpect(sent=())),), "0 answers about"),
-        ((PairStep(Process("r1")),), "is expected of this call"),
+        ((PairStep(ProcessRequest("r1"), PairExpect(sent=())),), "0 answers about"),
+        ((PairStep(ProcessRequest("r1")),), "is expected of this call"),
         ((PairStep(ClearSender(), PairExpect(sent=())),), "is no answer to it"),
         ((PairStep(Invalidate("no")),), "no item 'no'"),
     ],

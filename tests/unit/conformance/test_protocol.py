@@ -214,10 +214,11 @@ def test_a_large_case_blocks_nobody(vectors: tuple[Vector, ...]) -> None:
 
 
 class TestSchema:
-    def test_it_accepts_the_wire(self, vectors: tuple[Vector, ...]) -> None:
+    @pytest.mark.parametrize("each", [9, pytest.param(1, marks=pytest.mark.slow)])
+    def test_it_accepts_the_wire(self, vectors: tuple[Vector, ...], each: int) -> None:
         seen: list[bytes] = []
         target = CommandTarget("cmd:x", REFERENCE, trace=lambda way, line: seen.append(line))
-        some = vectors[::3]
+        some = vectors[::each]
         run_target(target, some, stretch=False)
         assert len(seen) == 2 * (len(some) + 1)
         seen.append(msgspec.json.encode(Errored(1, "why")))

@@ -113,9 +113,15 @@ class TestLanes:
         assert [row.instead for row in told] == [None] * 4 + [()]
         assert told[0].change == "encodes A"
 
-    def test_every_vector_can_be_drawn_at_every_step(self, vectors: tuple[Vector, ...]) -> None:
+    @pytest.mark.parametrize("most", [20, pytest.param(100, marks=pytest.mark.slow)])
+    def test_every_vector_can_be_drawn_at_every_step(
+        self, vectors: tuple[Vector, ...], most: int
+    ) -> None:
+        """Those of many steps at some, and at the last: each is drawn with all before it."""
         for vector in vectors:
-            for k, step in enumerate(vector.steps):
+            last = len(vector.steps) - 1
+            for k in range(last + 1) if last < most else (0, last // 2, last):
+                step = vector.steps[k]
                 failure = CallFailure(k, step.call, (Difference("error", None, "no"),), "")
                 drawn = rows(vector, failure, OBSERVABLES)
                 assert len(drawn) == k + 1
@@ -288,7 +294,17 @@ class TestMarkdown:
 
 def test_the_command_writes_them(tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
     files = [tmp_path / name for name in ("x.html", "x.xml", "x.md")]
-    words = ["run", WRONG, "--html", files[0], "--junit", files[1], "--markdown", files[2]]
+    words = [
+        "run",
+        WRONG,
+        "--plain",
+        "--html",
+        files[0],
+        "--junit",
+        files[1],
+        "--markdown",
+        files[2],
+    ]
     result = CliRunner().invoke(cli, list(map(str, words)))
     assert result.exit_code == 1
     assert [file.read_bytes()[:5] for file in files] == [b"<!doc", b"<?xml", b"## En"]

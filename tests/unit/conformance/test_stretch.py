@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -12,25 +12,29 @@ from mmcache import EncoderCacheManager, Request
 from mmcache_conformance.open import open_target
 from mmcache_conformance.oracle.systems import specified
 from mmcache_conformance.reports.story import failure_story
-from mmcache_conformance.targets.protocol import Answer, case_of
+from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN, CAPABILITIES, Answer, case_of
 from mmcache_conformance.targets.python import PythonTarget
+from mmcache_conformance.verdicts.changes import (
+    FAR,
+    GAP,
+    LARGEST_NUMBER,
+    SAFE_NUMBER,
+    largest_number,
+)
 from mmcache_conformance.verdicts.model import CallFailure
 from mmcache_conformance.verdicts.names import STYLES, style_name
 from mmcache_conformance.verdicts.run import run_target
 from mmcache_conformance.verdicts.stretch import (
     BESIDE,
-    FAR,
-    GAP,
-    LARGEST_NUMBER,
-    SAFE_NUMBER,
+    Stretched,
     by_itself,
     companions,
-    largest_number,
+    hits_of,
     stretched,
     world_named,
 )
 from mmcache_spec.oracle import Replay
-from mmcache_vectors.manager import Vector
+from mmcache_vectors.manager import Reset, Vector
 
 # What the names of changes begin with.
 NAMES, POSITIONS, NUMBERS, ROOM = "hashes: ", "positions ", "sizes ", "capacity "
@@ -223,6 +227,12 @@ def test_each_change_finds_what_the_plain_vectors_do_not(
     assert all(world.startswith(CAUGHT_BY[broken]) and ";" not in world for world in found)
 
 
+def _worlds(vector: Vector, largest: int = LARGEST_NUMBER) -> Iterator[Stretched]:
+    """All larger worlds of a manager that has everything."""
+    offered = CAPABILITIES[vector.manager]
+    return stretched(case_of(vector), largest, offered, hits_of(vector))
+
+
 def _worlds_of_failures(name: str, vectors: list[Vector]) -> set[str]:
     """In which larger worlds it fails."""
     report = run_target(open_target(name, in_process=True), vectors, stretch=True)
@@ -233,7 +243,7 @@ def _worlds_of_failures(name: str, vectors: list[Vector]) -> set[str]:
 
 
 def test_all_vectors_together_have_every_style_of_names(vectors: tuple[Vector, ...]) -> None:
-    names = [longer.name for v in vectors for longer in stretched(case_of(v))]
+    names = [longer.name for v in vectors for longer in _worlds(v, SAFE_NUMBER)]
     for style in STYLES:
         assert any(f"hashes: {style_name(style)}," in name for name in names), style_name(style)
         ends = (f"requests: {style_name(style)}", f"requests: {style_name(style)};")
@@ -241,7 +251,9 @@ def test_all_vectors_together_have_every_style_of_names(vectors: tuple[Vector, .
 
 
 def test_some_vector_has_positions_that_16_bits_do_not_hold(vectors: tuple[Vector, ...]) -> None:
-    far = [w for v in vectors for w in stretched(case_of(v)) if f"positions {FAR} apart" in w.name]
+    far = [
+        w for v in vectors for w in _worlds(v, SAFE_NUMBER) if f"positions {FAR} apart" in w.name
+    ]
     assert 1 <= len(far) <= 3
     for world in far:
         called = [getattr(call, "input_id", 0) for call in world.case.calls]
@@ -255,7 +267,7 @@ def test_no_number_is_larger_than_the_language_has(
 ) -> None:
     most = 0
     for vector in vectors:
-        for longer in stretched(case_of(vector), largest):
+        for longer in _worlds(vector, largest):
             sizes = [i.num_embeds for r in longer.case.parameters.requests for i in r.items]
             pending = [getattr(c, "num_embeds_to_schedule", 0) for c in longer.case.calls]
             most = max(most, longer.case.parameters.cache_size)
@@ -266,17 +278,64 @@ def test_no_number_is_larger_than_the_language_has(
 
 
 def test_a_world_is_found_by_its_name(vectors: tuple[Vector, ...]) -> None:
-    case = case_of(vectors[0])
-    for longer in stretched(case, LARGEST_NUMBER):
-        for one in (longer, *by_itself(longer, case)):
-            found = world_named(case, one.name)
-            assert found is not None
-            assert found.case == one.case
-    assert world_named(case, "no such world") is None
-    for longer in stretched(case, LARGEST_NUMBER, ends=False):
-        found = world_named(case, longer.name)
-        assert found is not None
-        assert found.case == longer.case
+    for vector in vectors[::40]:
+        case, hits = case_of(vector), hits_of(vector)
+        lacks: tuple[str, ...]
+        for lacks in ((), ("reset",), ("free", ALLOCATE_AGAIN), ("free", "reset", ALLOCATE_AGAIN)):
+            offered = set(CAPABILITIES[vector.manager]) - set(lacks)
+            for largest in (SAFE_NUMBER, LARGEST_NUMBER):
+                for longer in stretched(case, largest, offered, hits):
+                    for one in (longer, *by_itself(longer, case, hits)):
+                        found = world_named(case, one.name, largest, hits)
+                        assert found is not None
+                        assert found.case == one.case
+        assert world_named(case, "no such world", SAFE_NUMBER, hits) is None
+
+
+def test_hits_are_made_allocations_and_back(vectors: tuple[Vector, ...]) -> None:
+    (vector, *_) = (v for v in vectors if hits_of(v))
+    name = "what is cached is allocated instead of looked up"
+    world = world_named(case_of(vector), name, SAFE_NUMBER, hits_of(vector))
+    assert world is not None
+    assert {type(vector.steps[k].call).__name__ for k in world.allocated} == {"CheckAndUpdateCache"}
+    assert {type(world.case.calls[k]).__name__ for k in world.allocated} == {"Allocate"}
+    given = [Answer(None)] * len(world.case.calls)
+    hits = [k for k, answer in enumerate(world.answers(given)) if answer.returns is True]
+    assert tuple(hits) == hits_of(vector)
+
+
+class KeptOverAReset(Ledger):
+    """A request that repeated a hash before a reset still does: L8, L10."""
+
+    def reset(self) -> None:
+        kept = getattr(self, "_repeats", {})
+        super().reset()
+        self._repeats = kept
+
+
+class AgainIsLate(Ledger):
+    """To allocate what is cached leaves it among the freeable: L5."""
+
+    def allocate(self, request: Any, input_id: int) -> None:
+        mm_hash = request.mm_features[input_id].identifier
+        idle = self.freeable.get(mm_hash)
+        super().allocate(request, input_id)
+        if idle is not None:
+            self.freeable[mm_hash] = idle
+
+
+@pytest.mark.parametrize(
+    ("name", "world"),
+    [
+        (KeptOverAReset, "after another life and a reset"),
+        (AgainIsLate, "what is cached is allocated instead of looked up"),
+    ],
+)
+def test_what_is_otherwise_only_there(name: type, world: str, vectors: tuple[Vector, ...]) -> None:
+    """L5, L8, L10: Of vectors that do not need the capability or a reset themselves."""
+    few = [v for v in vectors if not v.requires and v.manager == "encoder_cache"]
+    few = [v for v in few if not any(isinstance(s.call, Reset) for s in v.steps)]
+    assert world in _worlds_of_failures(f"{__name__}:{name.__name__}", few)
 
 
 def test_what_a_manager_does_not_have_is_not_called_in_a_larger_world(
@@ -304,7 +363,7 @@ def test_the_specification_answers_the_same_in_every_larger_world(
     for vector in vectors[::5]:
         if len(vector.steps) > 20:
             continue
-        for longer in stretched(case_of(vector), LARGEST_NUMBER):
+        for longer in _worlds(vector):
             if f"positions {FAR} apart" in longer.name:
                 continue  # as the others, and takes the interpreter minutes
             kinds |= {change.name.split(" ")[0] for change in longer.changes}
@@ -316,7 +375,7 @@ def test_the_specification_answers_the_same_in_every_larger_world(
                 answers.append(Answer(told.returns, told.observe))
             for step, back in zip(vector.steps, longer.answers(answers), strict=True):
                 assert (back.returns, back.observed) == (step.expect.returns, step.expect.observe)
-    assert kinds == {"hashes:", "positions", "sizes", "capacity", "requests"}
+    assert kinds == {"hashes:", "positions", "sizes", "capacity", "requests", "after", "what"}
 
 
 def test_a_failure_says_under_which_stretching(vectors: tuple[Vector, ...]) -> None:

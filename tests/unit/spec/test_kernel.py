@@ -158,7 +158,6 @@ def changed(
 
 def test_a_variable_never_stands_for_two_things() -> None:
     """A set made by a function that always says `j`, of another thing that is called `j` too."""
-
     inputs, requests = Sort("Input"), Sort("Request")
     owner = function("owner", inputs, requests)
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from mmcache_spec.checks.explore import Explorer, Found
+from mmcache_spec.checks.broken import first_breach
+from mmcache_spec.checks.explore import Explorer
+from mmcache_spec.checks.findings import Found
 from mmcache_spec.checks.satisfaction import satisfies_the_clauses, touched
 from mmcache_spec.checks.small_worlds import Ranges, small_worlds
 from mmcache_spec.generate.arenas import compact
@@ -61,7 +63,7 @@ def test_a_walk_finds_a_wrong_design_and_is_drawn_by_its_seed() -> None:
     design = _design(LEDGER, "emptied", "free_encoder_input: does nothing")
     walks = [Explorer(LEDGER, world, most_states=300, seed=seed) for seed in (1, 1, 2)]
     for walk in walks:
-        assert isinstance(walk.judge(design), Found)
-        assert not isinstance(walk.judge(ledger()), Found)
+        assert isinstance(first_breach(walk, design), Found)
+        assert not isinstance(first_breach(walk, ledger()), Found)
     one, again, other = (walk.graph.states for walk in walks)
     assert one == again != other

@@ -8,8 +8,11 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from mmcache_spec.checks.broken import first_breach
+from mmcache_spec.checks.different import first_difference
 from mmcache_spec.checks.equivalence import EQUAL, Coupling, same_steps
-from mmcache_spec.checks.explore import BrokenOriginal, Explorer, Found, Search
+from mmcache_spec.checks.explore import BrokenOriginal, Explorer
+from mmcache_spec.checks.findings import Found, Search
 from mmcache_spec.checks.judging import Arena, judge
 from mmcache_spec.checks.small_worlds import Ranges, small_worlds
 from mmcache_spec.checks.times import times_of
@@ -205,15 +208,16 @@ def test_an_original_that_breaks_its_own_clause_is_no_measure() -> None:
 
 def test_the_original_is_found_to_be_itself() -> None:
     explorer = Explorer(LEDGER, ARENA.worlds[0])
-    answer = explorer.judge(ledger())
+    answer = first_breach(explorer, ledger())
     assert answer == Search(explorer.reached, complete=True, same=True)
-    assert isinstance(explorer.distinguish(ledger()), Search)
+    assert isinstance(first_difference(explorer, ledger()), Search)
 
 
 def test_a_known_wrong_decision_is_found_in_the_fewest_calls() -> None:
     wrong = encoder_decoder(EncoderDecoderDesign(credit="repeated"))
-    found = Explorer(ENCODER_DECODER, SLOTS.worlds[0]).judge(
-        replace(wrong, invariants=ENCODER_DECODER.invariants)
+    found = first_breach(
+        Explorer(ENCODER_DECODER, SLOTS.worlds[0]),
+        replace(wrong, invariants=ENCODER_DECODER.invariants),
     )
     assert isinstance(found, Found)
     assert [c.action for c in found.calls] in (["free"], ["free_encoder_input"])

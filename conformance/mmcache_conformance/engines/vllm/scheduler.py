@@ -213,8 +213,10 @@ def _known(cls: Any, **values: Any) -> dict[str, Any]:
 
 @contextmanager
 def _no_model(settings: SchedulerSettings, cls: type | None = None) -> Iterator[None]:
-    """What would look at a model's class gets told what it would find: in vLLM's own module, and in
-    every module that a part of the class comes from."""
+    """What would look at a model's class gets told what it would find.
+
+    In vLLM's own module, and in every module that a part of the class comes from.
+    """
     from vllm.model_executor.models import registry
     from vllm.v1.core.sched import scheduler
 

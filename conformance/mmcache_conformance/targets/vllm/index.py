@@ -6,6 +6,7 @@ import ast
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 __all__ = ["IndexSettings", "pip_settings"]
 
@@ -24,7 +25,7 @@ def pip_settings(run: Callable[[], str] | None = None) -> IndexSettings:
     """What `pip download` would use. `run` gives the output of `pip config list`."""
     from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-    listed = (run or _pip_config_list)()
+    listed = run() if run else _pip_config_list(_environment_of_pip())
     values: dict[str, str] = {}
     for scope in ("global", "install", "download", ":env:"):
         for line in listed.splitlines():
@@ -50,8 +51,25 @@ def _unquoted(value: str) -> str:
         return value
 
 
-def _pip_config_list() -> str:
-    """The configuration as pip prints it; without pip, what its environment variables say."""
+_HOMES = ("HOME", "PATH", "USERPROFILE", "APPDATA", "PROGRAMDATA", "VIRTUAL_ENV")
+
+
+def _environment_of_pip() -> tuple[tuple[str, str], ...]:
+    """The variables that say what pip is and how it is configured."""
+    return tuple(
+        (name, value)
+        for name, value in sorted(os.environ.items())
+        if name.startswith(("PIP_", "XDG_CONFIG")) or name in _HOMES
+    )
+
+
+@lru_cache(maxsize=1)
+def _pip_config_list(environment: tuple[tuple[str, str], ...]) -> str:
+    """The configuration as pip prints it; without pip, what its environment variables say.
+
+    A start of pip takes longer than to read a release from the cache, so it is asked once for an
+    environment.
+    """
     import shutil
     import subprocess
     import sys
@@ -67,6 +85,6 @@ def _pip_config_list() -> str:
     prefix = "PIP_"
     return "\n".join(
         f":env:.{name.removeprefix(prefix).lower().replace('_', '-')}={value!r}"
-        for name, value in os.environ.items()
+        for name, value in environment
         if name.startswith(prefix)
     )

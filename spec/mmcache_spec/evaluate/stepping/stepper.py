@@ -39,15 +39,17 @@ class Stepper:
         symbols: Symbols,
         free: FreeVariables | None = None,
     ) -> None:
-        """Args:
-        system: Whose actions are performed.
-        world: Has forms for numbers.
-        variables: Those that matter; effects on others are left out.
-        ages: Variables of which only the order counts, with their time scales.
-        alive: For each scale, the set outside of which ages are forgotten.
-        wanted: The properties that a step may break.
-        symbols: What the digits of the forms are.
-        free: A table to share with the steppers of other worlds.
+        """One system in one world.
+
+        Args:
+            system: Whose actions are performed.
+            world: Has forms for numbers.
+            variables: Those that matter; effects on others are left out.
+            ages: Variables of which only the order counts, with their time scales.
+            alive: For each scale, the set outside of which ages are forgotten.
+            wanted: The properties that a step may break.
+            symbols: What the digits of the forms are.
+            free: A table to share with the steppers of other worlds.
         """
         self.system = system
         self.wanted = wanted
