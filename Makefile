@@ -21,7 +21,7 @@ help:
 	@echo "make lint     format, lint, types, import walls"
 	@echo "make bench    measure (alone on the machine, please; a quick look: make bench QUICK=--quick)"
 	@echo "make mutants  change the reference, and see whether the vectors notice (GROUPS=judge ...)"
-	@echo "make vectors  regenerate the vectors of managers, the seeds and the vectors of engines"
+	@echo "make vectors  regenerate the vectors of managers, engines (with their seeds) and pairs"
 	@echo "make conformance-vllm  the engine vectors on the scheduler of a vLLM for CPUs (3.5 GB)"
 	@echo "make live     the engine vectors on a vLLM that runs, on this CPU (3.5 GB the first time)"
 	@echo "make docs     regenerate the generated pages of docs/, theories of spec/lemmas/, and counts of vectors"
@@ -79,6 +79,7 @@ vectors: $(VENV)/.installed
 	@$(BIN)/mmcache-spec counterexamples
 	@$(BIN)/python -m mmcache_spec.generate.engine_seeds --write
 	@$(BIN)/python -m mmcache_conformance.engines.generate
+	@$(BIN)/python -m mmcache_spec.generate.pairs
 
 docs: $(VENV)/.installed-test
 	@$(BIN)/mmcache-spec clauses --markdown > docs/clauses.md

@@ -11,8 +11,8 @@ from mmcache_vectors.manager import Manager
 
 __all__ = ["Implementation", "Kind"]
 
-Kind = Manager | Literal["engine"]
-"""What can be tested: a manager of either kind, or a whole engine."""
+Kind = Manager | Literal["engine", "processor_cache"]
+"""What can be tested: a manager of either kind, a whole engine, or a pair of processor caches."""
 
 
 class Implementation(msgspec.Struct, frozen=True):

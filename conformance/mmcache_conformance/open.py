@@ -1,4 +1,4 @@
-"""From the text that names what is tested to the target: a manager, or a whole engine."""
+"""From the text that names what is tested to the target: a manager, a whole engine, or a pair."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from .engine_command import CommandEngine
 from .engines.open import ENGINE_FORMS, is_engine_name, open_engine
 from .engines.protocol import EngineTarget
 from .errors import UnknownTargetError
-from .suites.load import ENGINES, MANAGERS, VectorFormat
+from .pairs.open import PAIR_FORMS, is_pair_name, open_pair
+from .pairs.protocol import PairTarget
+from .suites.load import ENGINES, MANAGERS, PAIRS, VectorFormat
 from .targets.command import CommandTarget
 from .targets.isolated import IsolatedTarget
 from .targets.open import open_manager
@@ -18,7 +20,7 @@ from .targets.protocol import ManagerTarget
 
 __all__ = ["Target", "format_for", "open_target", "open_targets"]
 
-Target = ManagerTarget | EngineTarget
+Target = ManagerTarget | EngineTarget | PairTarget
 
 
 def open_target(
@@ -45,6 +47,8 @@ def open_target(
     """
     if is_engine_name(name):
         return open_engine(name)
+    if is_pair_name(name):
+        return open_pair(name, refresh=refresh)
     try:
         found = open_manager(
             name,
@@ -59,7 +63,9 @@ def open_target(
             return CommandEngine(found)
         return found
     except UnknownTargetError as error:
-        raise UnknownTargetError(f"{error}; or an engine: {ENGINE_FORMS}") from None
+        raise UnknownTargetError(
+            f"{error}; or an engine: {ENGINE_FORMS}; or a pair of processor caches: {PAIR_FORMS}"
+        ) from None
 
 
 class _Opening(TypedDict, total=False):
@@ -86,4 +92,6 @@ def open_targets(name: str, **how: Unpack[_Opening]) -> tuple[Target, ...]:
 
 def format_for(target: Target) -> VectorFormat[Any]:
     """Which vectors are about such a target."""
+    if isinstance(target, PairTarget):
+        return PAIRS
     return ENGINES if isinstance(target, EngineTarget) else MANAGERS

@@ -33,7 +33,11 @@ WITH = {"console", "diff", "cpp", "js", "text", "", *PARSED}
 def needs_the_index(page: str) -> bool:
     """Whether a command that is run reads a release of vLLM."""
     consoles = (b for b in ALL[page] if b.language == "console" and is_run(b))
-    return any(re.search(r"vllm:\d|matrix", c.words) for b in consoles for c in b.commands)
+    return any(
+        re.search(r"vllm:\d|vllm-processor-cache|matrix", c.words)
+        for b in consoles
+        for c in b.commands
+    )
 
 
 _QUICK = 10

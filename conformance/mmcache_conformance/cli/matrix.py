@@ -39,6 +39,12 @@ __all__ = ["matrix"]
     help="Which vLLM releases, several with commas between them (default: all stable ones since "
     "0.10.2). Ranges include their ends.",
 )
+@click.option(
+    "--processor-cache",
+    "pairs",
+    is_flag=True,
+    help="Of each release the processor cache (since 0.11.0), by the pair vectors.",
+)
 @click.option("--also", multiple=True, metavar="TARGET", help="A row more, such as vllm:PATH.")
 @click.option(
     "--out",
@@ -54,6 +60,7 @@ __all__ = ["matrix"]
 def matrix(
     context: click.Context,
     releases: str | None,
+    pairs: bool,
     also: tuple[str, ...],
     out: Path | None,
     timeout: float | None,
@@ -64,24 +71,26 @@ def matrix(
 ) -> None:
     """Run vLLM releases against every clause.
 
-    Only the manager's source file is read out of each wheel, and kept. What a release fails is a
-    finding, not an error: the exit code is 0 if any release was run, 2 if the command cannot be
-    understood, 3 otherwise.
+    Only the source files that are needed are read out of each wheel, and kept. What a release
+    fails is a finding, not an error: the exit code is 0 if any release was run, 2 if the command
+    cannot be understood, 3 otherwise.
     """
     from datetime import UTC, datetime
 
     from ..errors import TargetError
     from ..matrix.report import encode_matrix, matrix_markdown, matrix_page, print_matrix
     from ..matrix.run import matrix_of, run_matrix
-    from ..suites.load import load_suite
-    from ..targets.open import open_manager
+    from ..open import open_target
+    from ..suites.load import MANAGERS, PAIRS, load_suite
 
     try:
         with usage_errors():
-            vectors = load_suite(directory)
+            vectors = load_suite(directory, PAIRS if pairs else MANAGERS)
             for name in also:
-                open_manager(name)
-            names = [*(f"vllm:{version}" for version in _releases(releases)), *also]
+                open_target(name)
+            scheme = "vllm-processor-cache" if pairs else "vllm"
+            chosen = _releases(releases or ("0.11.0.." if pairs else None))
+            names = [*(f"{scheme}:{version}" for version in chosen), *also]
     except TargetError as error:
         click.echo(str(error), err=True)
         context.exit(ExitCode.COULD_NOT)

@@ -62,7 +62,9 @@ def complete_vector(
     """The ids of the package's vectors that begin so, for the completion of a shell."""
     from importlib.resources import files
 
-    names = (f.name for n in ("vectors", "engine_vectors") for f in _folder(files, n))
+    names = (
+        f.name for n in ("vectors", "engine_vectors", "pair_vectors") for f in _folder(files, n)
+    )
     ids = (name.removesuffix(".json") for name in names if name.endswith(".json"))
     return sorted(id for id in ids if id.startswith(incomplete))
 

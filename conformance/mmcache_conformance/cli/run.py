@@ -1,4 +1,4 @@
-"""`mmcache-conformance run`: vectors on targets, managers and engines alike."""
+"""`mmcache-conformance run`: vectors on targets: managers, engines and pairs alike."""
 
 from __future__ import annotations
 
@@ -109,6 +109,15 @@ def run(
                             scheduler=module:Class (a fork's scheduler)
       cmd:COMMAND           a program whose adapter declares itself an engine;
                             one that is a manager, too, is tested as both
+
+    \b
+    or a pair of processor caches, which gets the pair vectors:
+      reference-pair        the two classes of the reference
+      pair:module:Sender,module:Receiver
+                            two classes that can be imported
+      vllm-processor-cache:VERSION
+                            those of a released vLLM, with its own request
+                            procedure; after a colon: order (a repair)
 
     \b
     The exit code is 0 if everything passed, 1 if something failed, 2 if the

@@ -13,6 +13,11 @@ __all__ = ["SCHEMAS", "schema"]
 SCHEMAS: dict[str, tuple[str, str, str]] = {
     "vector": ("mmcache_vectors.manager", "json_schema", "a vector of a manager (the default)"),
     "engine-vector": ("mmcache_vectors.engine", "json_schema", "a vector of an engine"),
+    "pair-vector": (
+        "mmcache_vectors.pair",
+        "json_schema",
+        "a vector of a pair of processor caches",
+    ),
     "run": ("mmcache_conformance.verdicts.model", "run_schema", "what run --json prints"),
     "workloads": (
         "mmcache_conformance.engines.random",

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from mmcache_spec.model.decisions import DECISIONS
-from mmcache_vectors.manager import Vector
+from mmcache_spec.model.variants import VARIANTS
 
+from ..suites.load import AnyVector
 from ..verdicts.model import TargetReport
 
 __all__ = ["Defect", "defects", "has_defect", "unexplained"]
@@ -37,7 +38,7 @@ class Defect(msgspec.Struct, frozen=True):
     """Whether some row between the first and the last could have it, and does not."""
 
 
-def defects(rows: Sequence[TargetReport], vectors: Sequence[Vector]) -> Iterator[Defect]:
+def defects(rows: Sequence[TargetReport], vectors: Sequence[AnyVector]) -> Iterator[Defect]:
     """Each wrong decision that some row has, in the order in which they were first met."""
     wrong = dict.fromkeys(name for vector in vectors for name in vector.kills)
     found: list[tuple[int, Defect]] = []
@@ -51,20 +52,31 @@ def defects(rows: Sequence[TargetReport], vectors: Sequence[Vector]) -> Iterator
         own = [v for v in vectors if v.variant == variant]
         defect = Defect(
             variant=variant,
-            says=own[0].description.removeprefix("An engine fails here if ") if own else variant,
+            says=_says(variant, own),
             clauses=tuple(dict.fromkeys(clause for v in own for clause in v.clauses)),
             first_with=rows[first].target,
             last_with=rows[last].target,
             first_without=None if free is None else rows[free].target,
             rows=tuple(rows[k].target for k in with_it),
-            reports=DECISIONS[variant].seen_in if variant in DECISIONS else (),
+            reports=_reports(variant),
             gaps=any(state[k] is False for k in range(first, last)),
         )
         found.append((first, defect))
     yield from (defect for _, defect in sorted(found, key=lambda pair: pair[0]))
 
 
-def has_defect(row: TargetReport, variant: str, vectors: Sequence[Vector]) -> bool | None:
+def _says(variant: str, own: Sequence[AnyVector]) -> str:
+    if own and variant in VARIANTS and own[0].kind == "processor_cache":
+        return VARIANTS[variant].says
+    return own[0].description.removeprefix("An engine fails here if ") if own else variant
+
+
+def _reports(variant: str) -> tuple[str, ...]:
+    known = DECISIONS.get(variant) or VARIANTS.get(variant)
+    return () if known is None else known.seen_in
+
+
+def has_defect(row: TargetReport, variant: str, vectors: Sequence[AnyVector]) -> bool | None:
     """Whether the row has taken the decision; nothing if no vector about it applied.
 
     Where the failures were played again, that is known; else it has if it fails every vector that
@@ -80,7 +92,7 @@ def has_defect(row: TargetReport, variant: str, vectors: Sequence[Vector]) -> bo
     return all(v.outcome in {"fail", "xfail"} for v in found)
 
 
-def unexplained(row: TargetReport, vectors: Sequence[Vector]) -> tuple[str, ...]:
+def unexplained(row: TargetReport, vectors: Sequence[AnyVector]) -> tuple[str, ...]:
     """The vectors that the row fails for no decision of the list.
 
     Of a row whose failures were played again that is known; of any other, those count that it fails

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from mmcache_vectors.clauses import clause
 from mmcache_vectors.document import canonical, schema_of
-from mmcache_vectors.manager import Vector
 
 from ..reports.decisions import links_of
 from ..reports.page import document, element
+from ..suites.load import AnyVector
 from ..verdicts.model import TargetReport
 from ..verdicts.tally import Tally, clause_ids, tally
 from .defects import Defect, unexplained
@@ -57,16 +57,20 @@ def _cell(counts: Tally) -> _Cell:
 
 def row_name(row: TargetReport) -> str:
     """A release by its version."""
-    return row.target.removeprefix("vllm:")
+    return _release(row.target)
+
+
+def _release(target: str) -> str:
+    return target.removeprefix("vllm-processor-cache:").removeprefix("vllm:")
 
 
 def defect_line(defect: Defect) -> str:
     """One sentence: where it was met first, and where no longer."""
-    first, last = (t.removeprefix("vllm:") for t in (defect.first_with, defect.last_with))
+    first, last = map(_release, (defect.first_with, defect.last_with))
     if defect.first_without is None:
         rest = "no later one is without it"
     else:
-        rest = f"{defect.first_without.removeprefix('vllm:')} is the first after it without"
+        rest = f"{_release(defect.first_without)} is the first after it without"
     if first == last:
         return f"met in {first} only; {rest}"
     gaps = ", but not in all between" if defect.gaps else ""
@@ -76,7 +80,7 @@ def defect_line(defect: Defect) -> str:
 # --- terminal ----------------------------------------------------------------------------------
 
 
-def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) -> None:
+def print_matrix(matrix: Matrix, vectors: Sequence[AnyVector], console: Console) -> None:
     """The defects and what counts as one, what they do not explain, the table and its legend."""
     ids = clause_ids(matrix.rows)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
@@ -104,7 +108,7 @@ def print_matrix(matrix: Matrix, vectors: Sequence[Vector], console: Console) ->
             console.print(Text(f"{row_name(row)}: not run: {row.reason}"), soft_wrap=True)
 
 
-def _unexplained_lines(matrix: Matrix, vectors: Sequence[Vector]) -> list[str]:
+def _unexplained_lines(matrix: Matrix, vectors: Sequence[AnyVector]) -> list[str]:
     """Rows that stand together and fail in the same vectors are told in one line."""
     found = ((row, unexplained(row, vectors)) for row in matrix.rows)
     lines = []
@@ -130,15 +134,17 @@ def matrix_schema() -> dict[str, Any]:
     return schema_of(Matrix, "mmcache conformance matrix, version 1")
 
 
-def matrix_markdown(matrix: Matrix, vectors: Sequence[Vector]) -> str:
+def matrix_markdown(matrix: Matrix, vectors: Sequence[AnyVector]) -> str:
     """A page for a repository."""
     ids = clause_ids(matrix.rows)
     run = [row for row in matrix.rows if row.implementation is not None]
     lines = [
-        "# vLLM releases against the clauses",
+        "# The processor cache of vLLM's releases against the clauses"
+        if _is_of_pairs(vectors)
+        else "# vLLM releases against the clauses",
         "",
         f"Run on {matrix.date}: {len(run)} targets, {_suite(matrix)}. Regenerate with",
-        "`mmcache-conformance matrix --out DIR`.",
+        f"`mmcache-conformance matrix{_option(vectors)} --out DIR`.",
         "",
         f"{LEGEND} What a clause says is in [clauses.md](clauses.md).",
         "",
@@ -167,6 +173,14 @@ def matrix_markdown(matrix: Matrix, vectors: Sequence[Vector]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _is_of_pairs(vectors: Sequence[AnyVector]) -> bool:
+    return any(vector.kind == "processor_cache" for vector in vectors)
+
+
+def _option(vectors: Sequence[AnyVector]) -> str:
+    return " --processor-cache" if _is_of_pairs(vectors) else ""
+
+
 def _markdown_links(defect: Defect) -> str:
     links = links_of(defect.reports)
     return "".join(f", [{r}]({links[r]})" if r in links else f", {r}" for r in defect.reports)
@@ -185,7 +199,7 @@ def _suite(matrix: Matrix) -> str:
     return f"{suite.vectors} vectors of suite {suite.version}, digest `{suite.digest}`"
 
 
-def matrix_page(matrix: Matrix, vectors: Sequence[Vector]) -> str:
+def matrix_page(matrix: Matrix, vectors: Sequence[AnyVector]) -> str:
     """The page. It asks nothing of the network."""
     ids = clause_ids(matrix.rows)
     heads = "".join(element("th", id, title=f"{clause(id).name}: {clause(id).says}") for id in ids)

@@ -10,12 +10,10 @@ from typing import Literal
 
 import msgspec
 
-from mmcache_vectors.manager import Vector
-
 from ..errors import TargetNameError, describe_exception
+from ..open import open_target
 from ..oracle.decisions import explained
-from ..suites.load import suite_digest, suite_version
-from ..targets.open import open_manager
+from ..suites.load import AnyVector, suite_digest, suite_version
 from ..verdicts.model import SuiteSelection, TargetReport
 from ..verdicts.run import run_target
 from .defects import Defect, defects
@@ -37,7 +35,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True):
 
 def run_matrix(
     names: Sequence[str],
-    vectors: Sequence[Vector],
+    vectors: Sequence[AnyVector],
     on_report: Callable[[TargetReport], None] = lambda report: None,
     *,
     timeout: float | None = None,
@@ -47,7 +45,7 @@ def run_matrix(
     """One report a target, in order; what cannot be run has a report that says why.
 
     A target that is named twice is run once. `timeout`, `in_process` and `refresh` are as for
-    `open_manager`.
+    `open_target`.
     """
     found: dict[str, TargetReport] = {}
     for name in dict.fromkeys(names):
@@ -58,13 +56,13 @@ def run_matrix(
 
 def _report_on(
     name: str,
-    vectors: Sequence[Vector],
+    vectors: Sequence[AnyVector],
     timeout: float | None,
     in_process: bool,
     refresh: bool,
 ) -> TargetReport:
     try:
-        target = open_manager(name, timeout=timeout, in_process=in_process, refresh=refresh)
+        target = open_target(name, timeout=timeout, in_process=in_process, refresh=refresh)
         return explained(run_target(target, vectors), vectors)
     except TargetNameError as error:
         reason = str(error)
@@ -75,7 +73,7 @@ def _report_on(
     return TargetReport(name, None, reason, 0.0, ())
 
 
-def matrix_of(rows: Sequence[TargetReport], vectors: Sequence[Vector], date: str) -> Matrix:
+def matrix_of(rows: Sequence[TargetReport], vectors: Sequence[AnyVector], date: str) -> Matrix:
     """The rows, and the defects that they have."""
     suite = SuiteSelection(suite_version(), len(vectors), suite_digest(vectors))
     return Matrix(suite=suite, date=date, rows=tuple(rows), defects=tuple(defects(rows, vectors)))

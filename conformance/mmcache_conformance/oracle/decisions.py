@@ -20,12 +20,21 @@ from mmcache_spec.oracle import Replay
 from mmcache_vectors.clauses import clause
 from mmcache_vectors.engine import EngineVector
 from mmcache_vectors.manager import Call, Expect, Manager, Observed, Parameters, Step, Vector
+from mmcache_vectors.pair import PairVector
 
 from ..suites.load import AnyVector
 from ..targets.protocol import OBSERVABLES, Answer, case_of
 from ..verdicts.changes import largest_number
 from ..verdicts.judge import answer_differences
-from ..verdicts.model import CallFailure, Decision, Difference, PassFailure, TargetReport, Verdict
+from ..verdicts.model import (
+    CallFailure,
+    Decision,
+    Difference,
+    PairFailure,
+    PassFailure,
+    TargetReport,
+    Verdict,
+)
 from ..verdicts.signature import Signature, signature_of
 from ..verdicts.stretch import Stretched, hits_of, world_named
 from .blame import blamed
@@ -61,7 +70,7 @@ def explained(report: TargetReport, vectors: Iterable[AnyVector]) -> TargetRepor
     played = _Played(report, {id: v for id, v in known.items() if isinstance(v, Vector)})
     by_vector = played.decisions()
     likenesses = played.likenesses([id for id in failures if id not in by_vector])
-    engine = _of_engine(report, known)
+    engine = [*_of_engine(report, known), *_of_pair(report, known)]
     named = {id: d for d in engine if not d.contradicted_by for id in d.vectors}
     verdicts = []
     for verdict in report.verdicts:
@@ -72,6 +81,10 @@ def explained(report: TargetReport, vectors: Iterable[AnyVector]) -> TargetRepor
                 broke=_broken_passes(verdict.failure),
                 decision=None if decision is None else _named(decision),
             )
+        elif isinstance(verdict.failure, PairFailure):
+            decision = named.get(verdict.id)
+            told = None if decision is None else _named(decision)
+            verdict = msgspec.structs.replace(verdict, decision=told)
         elif verdict.id in failures:
             vector, failure = failures[verdict.id]
             assert isinstance(vector, Vector)
@@ -88,7 +101,7 @@ def explained(report: TargetReport, vectors: Iterable[AnyVector]) -> TargetRepor
             *(
                 v.id
                 for v in report.verdicts
-                if isinstance(v.failure, PassFailure) and v.id not in named
+                if isinstance(v.failure, PassFailure | PairFailure) and v.id not in named
             ),
         ),
     )
@@ -102,6 +115,16 @@ def _of_engine(report: TargetReport, known: Mapping[str, AnyVector]) -> list[Dec
 
     vectors = {id: v for id, v in known.items() if isinstance(v, EngineVector)}
     return EngineDecisions(report, vectors).decisions()
+
+
+def _of_pair(report: TargetReport, known: Mapping[str, AnyVector]) -> list[Decision]:
+    """The decisions of a pair of processor caches, where one has failed."""
+    if not any(isinstance(v.failure, PairFailure) for v in report.verdicts):
+        return []
+    from .pair_decisions import PairDecisions
+
+    vectors = {id: v for id, v in known.items() if isinstance(v, PairVector)}
+    return PairDecisions(report, vectors).decisions()
 
 
 def _named(decision: Decision) -> str:

@@ -9,12 +9,14 @@ from html import escape
 from mmcache_vectors.clauses import clause
 from mmcache_vectors.engine import EngineVector
 from mmcache_vectors.manager import Vector
+from mmcache_vectors.pair import PairVector
 
 from ..suites.load import AnyVector
 from ..verdicts.model import (
     BAD,
     CallFailure,
     Decision,
+    PairFailure,
     PassFailure,
     RunReport,
     TargetReport,
@@ -24,6 +26,7 @@ from ..verdicts.tally import OUTCOMES, RUN_WORDS, Tally, clause_ids, counts_text
 from .decisions import decision_lines, links_of, partial_line, untested_lines
 from .lanes import Ledger, Row, rows
 from .page import document, element, options
+from .pairs import pair_failure_lines
 from .passes import COLUMNS, breach_of, pass_cells, workload_lines
 from .story import broken_lines, difference_lines, parameter_lines
 
@@ -187,12 +190,15 @@ def _article(number: int, report: TargetReport, verdict: Verdict, vector: AnyVec
         parts.append(element("p", escape(verdict.reason) + link))
     if verdict.outcome == "pass" and verdict.reached is False:
         parts.append(element("p", "The situation did not come up.", class_="soft"))
-    if isinstance(verdict.failure, CallFailure) and not isinstance(vector, EngineVector):
+    if isinstance(verdict.failure, CallFailure) and isinstance(vector, Vector):
         found = report.implementation
         shown = () if found is None else found.capabilities.get(vector.kind, ())
         parts.append(_picture(vector, verdict.failure, shown))
     elif isinstance(verdict.failure, PassFailure) and isinstance(vector, EngineVector):
         parts.append(_passes(vector, verdict.failure))
+    elif isinstance(verdict.failure, PairFailure) and isinstance(vector, PairVector):
+        told = "\n".join(pair_failure_lines(vector, verdict.failure))
+        parts += [element("pre", escape(told)), _reproduce(verdict.failure.reproduce)]
     if verdict.stderr is not None:
         parts.append(element("p", "Its standard error meanwhile:", class_="soft"))
         parts.append(element("pre", escape(verdict.stderr)))

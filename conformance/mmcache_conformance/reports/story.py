@@ -16,10 +16,12 @@ from mmcache_vectors.manager import (
     Step,
     Vector,
 )
+from mmcache_vectors.pair import PairVector
 
 from ..suites.load import AnyVector, defended
 from ..targets.protocol import call_name
-from ..verdicts.model import CallFailure, Failure, PassFailure, Value, Verdict
+from ..verdicts.model import CallFailure, Failure, PairFailure, PassFailure, Value, Verdict
+from .pairs import pair_failure_lines, pair_vector_lines
 from .passes import breach_lines, workload_lines
 
 __all__ = [
@@ -45,6 +47,9 @@ def vector_story(vector: AnyVector) -> str:
     if isinstance(vector, EngineVector):
         lines += _about(vector, f"engine, variant {vector.variant}", ())
         lines += ["", *workload_lines(vector), "", *_expectations(vector)]
+    elif isinstance(vector, PairVector):
+        lines += _about(vector, f"processor_cache, variant {vector.variant}", ())
+        lines += ["", *pair_vector_lines(vector)]
     else:
         what = f"manager {vector.manager}, variant {vector.variant}, goal {vector.goal}"
         lines += [*_about(vector, what, vector.requires), ""]
@@ -87,8 +92,11 @@ def failure_story(vector: AnyVector, failure: Failure, verdict: Verdict | None =
     if isinstance(failure, PassFailure):
         assert isinstance(vector, EngineVector)
         lines += [*workload_lines(vector), *breach_lines(failure)]
+    elif isinstance(failure, PairFailure):
+        assert isinstance(vector, PairVector)
+        lines += pair_failure_lines(vector, failure)
     else:
-        assert not isinstance(vector, EngineVector)
+        assert isinstance(vector, Vector)
         lines += _calls_to_failure(vector, failure)
     return "\n".join([*lines, f"reproduce: {failure.reproduce}"]) + "\n"
 

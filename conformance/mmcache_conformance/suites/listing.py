@@ -26,7 +26,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """Vectors in the order of their ids, those of managers first."""
+    """Vectors in the order of their ids, those of managers first, of pairs last."""
 
     format: Literal["mmcache/list"] = "mmcache/list"
     format_version: Literal[1] = 1

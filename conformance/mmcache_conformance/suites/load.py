@@ -1,4 +1,4 @@
-"""The vectors: those of the package, or those of a directory, of managers and of engines."""
+"""The vectors: those of the package, or those of a directory, of managers, engines and pairs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
-from mmcache_vectors import engine, manager
+from mmcache_vectors import engine, manager, pair
 from mmcache_vectors.document import canonical, read
 from mmcache_vectors.engine import EngineVector
 from mmcache_vectors.manager import Vector, VectorError
+from mmcache_vectors.pair import PairVector
 
 __all__ = [
     "ENGINES",
     "MANAGERS",
+    "PAIRS",
     "AnyVector",
     "VectorFormat",
     "defended",
@@ -31,8 +33,8 @@ __all__ = [
     "suite_version",
 ]
 
-AnyVector = Vector | EngineVector
-V = TypeVar("V", Vector, EngineVector)
+AnyVector = Vector | EngineVector | PairVector
+V = TypeVar("V", Vector, EngineVector, PairVector)
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class VectorFormat(Generic[V]):
 
 MANAGERS = VectorFormat("vectors", manager.FORMAT, "vectors", manager.decode)
 ENGINES = VectorFormat("engine vectors", engine.FORMAT, "engine_vectors", engine.decode)
-_FORMATS = (MANAGERS, ENGINES)
+PAIRS = VectorFormat("pair vectors", pair.FORMAT, "pair_vectors", pair.decode)
+_FORMATS: tuple[VectorFormat[Any], ...] = (MANAGERS, ENGINES, PAIRS)
 
 
 @overload
@@ -56,7 +59,7 @@ def load_suite(directory: Path | None = None) -> tuple[Vector, ...]: ...
 @overload
 def load_suite(directory: Path | None, format: VectorFormat[V]) -> tuple[V, ...]: ...
 def load_suite(directory: Path | None = None, format: VectorFormat[Any] = MANAGERS) -> Any:
-    """All vectors of one kind, sorted by id. A directory may have the other kind beside them.
+    """All vectors of one kind, sorted by id. A directory may have other kinds beside them.
 
     Raises `VectorError`, also if there are none.
     """
@@ -64,13 +67,17 @@ def load_suite(directory: Path | None = None, format: VectorFormat[Any] = MANAGE
 
 
 def load_all(directory: Path | None = None) -> tuple[AnyVector, ...]:
-    """The vectors of both kinds, sorted by id, those of managers first. Raises `VectorError`."""
+    """The vectors of all kinds, each sorted by id: of managers, of engines, of pairs.
+
+    Raises `VectorError`.
+    """
     if directory is None:
-        return (*load_suite(None), *load_suite(None, ENGINES))
+        return (*load_suite(None), *load_suite(None, ENGINES), *load_suite(None, PAIRS))
     found = _load(directory, _FORMATS)
     if not found:
         raise VectorError(f"{directory}: no vectors here; they are files named *.json")
-    return tuple(sorted(found, key=lambda v: isinstance(v, EngineVector)))
+    kinds = (Vector, EngineVector, PairVector)
+    return tuple(sorted(found, key=lambda v: kinds.index(type(v))))
 
 
 @cache
@@ -100,7 +107,7 @@ def _load(root: Traversable, wanted: Sequence[VectorFormat[Any]]) -> tuple[AnyVe
         format = _format_of(content)
         if format is not None and format not in wanted:
             continue
-        # What says that it is neither is for the first kind to refuse.
+        # What says that it is none of them is for the first kind to refuse.
         vector: AnyVector = (format or wanted[0]).decode(content, source)
         if vector.id in vectors:
             raise VectorError(f"{source}: at $.id: {vector.id!r} is the id of another file too")
@@ -118,7 +125,7 @@ def _format_of(content: bytes) -> VectorFormat[Any] | None:
         said = msgspec.json.decode(content, type=_Header).format
     except (msgspec.DecodeError, RecursionError):
         return None
-    return next((cast(VectorFormat[Any], f) for f in _FORMATS if f.name == said), None)
+    return next((f for f in _FORMATS if f.name == said), None)
 
 
 @cache

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from mmcache_vectors.clauses import clause
 from mmcache_vectors.engine import EngineVector
+from mmcache_vectors.pair import PairVector
 
 from .load import AnyVector
 
@@ -25,8 +26,8 @@ def parse_selection(expression: str) -> Selection:
     """The predicate. Raises `SelectionError`.
 
     A clause id such as `L1` chooses the vectors of that clause. Any other word chooses the vectors
-    that have it, in whatever case, within their id, variant, kind (the manager, or `engine`), goal,
-    situation or a clause's name.
+    that have it, in whatever case, within their id, variant, kind (the manager, `engine`, or
+    `processor_cache`), goal, situation or a clause's name.
     """
     return _Parser(expression).parse()
 
@@ -103,4 +104,6 @@ def _words(vector: AnyVector) -> tuple[str, ...]:
     if isinstance(vector, EngineVector):
         goal = vector.provenance.goal
         return vector.id, vector.variant, vector.kind, goal, vector.situation or ""
+    if isinstance(vector, PairVector):
+        return vector.id, vector.variant, vector.kind
     return vector.id, vector.variant, vector.kind, vector.goal

@@ -9,11 +9,14 @@ import msgspec
 
 from mmcache_vectors.document import Count, schema_of
 from mmcache_vectors.manager import Call
+from mmcache_vectors.pair import PairCall
 
 from ..engines.clauses import Breach
 from ..engines.protocol import PassRecord
 from ..exits import ExitCode
 from ..implementation import Implementation, Kind
+from ..pairs.clauses import PairBreach
+from ..pairs.protocol import PairAnswer
 
 __all__ = [
     "BAD",
@@ -23,6 +26,8 @@ __all__ = [
     "Difference",
     "Failure",
     "Outcome",
+    "PairBreach",
+    "PairFailure",
     "PassFailure",
     "RunReport",
     "SuiteSelection",
@@ -72,7 +77,19 @@ class PassFailure(msgspec.Struct, frozen=True, tag_field="of", tag="pass"):
     reproduce: str
 
 
-Failure = CallFailure | PassFailure
+class PairFailure(msgspec.Struct, frozen=True, tag_field="of", tag="pair"):
+    """The first call to a pair of processor caches that went wrong, and how to see it again."""
+
+    step: Count
+    """Counted from 0, as in `$.steps`."""
+    call: PairCall
+    breaches: tuple[PairBreach, ...]
+    differences: tuple[Difference, ...]
+    answers: tuple[PairAnswer, ...]
+    reproduce: str
+
+
+Failure = CallFailure | PassFailure | PairFailure
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):

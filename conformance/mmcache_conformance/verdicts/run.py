@@ -1,16 +1,17 @@
-"""Run vectors on a target, manager or engine, and judge what comes back."""
+"""Run vectors on a target, manager, engine or pair, and judge what comes back."""
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from mmcache_vectors.engine import EngineVector
 from mmcache_vectors.manager import Vector
+from mmcache_vectors.pair import PairExpect, PairVector
 
 from ..engines.clauses import judge, unplayed
 from ..engines.protocol import EngineTarget, NotSupported, PassRecord, engine_case
@@ -19,6 +20,8 @@ from ..errors import AdapterError, TargetError, describe_exception
 from ..exits import ExitCode
 from ..implementation import Implementation
 from ..open import Target
+from ..pairs.clauses import judge_pair
+from ..pairs.protocol import PairAnswer, PairTarget, pair_case
 from ..suites.load import AnyVector, defended, suite_digest, suite_version
 from ..targets.api import CANNOT, is_api_error
 from ..targets.protocol import (
@@ -36,6 +39,7 @@ from .model import (
     CallFailure,
     Difference,
     Outcome,
+    PairFailure,
     PassFailure,
     RunReport,
     SuiteSelection,
@@ -112,8 +116,12 @@ def run_vector(
     try:
         if isinstance(vector, EngineVector):
             return _run_workload(target, vector, plain, again)
+        if isinstance(vector, PairVector):
+            return _run_pair(target, vector, plain, again)
         if isinstance(target, EngineTarget):
             return _skipped(plain, f"needs a manager, and {target.name} is an engine")
+        if isinstance(target, PairTarget):
+            return _skipped(plain, f"needs a manager, and {target.name} is a pair")
         undriven = implementation.undriven.get(vector.manager)
         if undriven is not None:
             return _skipped(plain, undriven)
@@ -234,6 +242,47 @@ def _run_workload(target: Target, vector: EngineVector, plain: Verdict, again: s
         passes=len(records),
         reached=reaches(vector, records),
     )
+
+
+def _run_pair(target: Target, vector: PairVector, plain: Verdict, again: str) -> Verdict:
+    """The calls of the vector on the two sides, and the first that is not answered as it should."""
+    if not isinstance(target, PairTarget):
+        return _skipped(plain, f"needs a pair of processor caches, and {target.name} is none")
+    answers = target.play(pair_case(vector))
+    if answers and (lacks := answers[-1].not_offered) is not None:
+        if judge_pair(vector, answers[:-1]) is None:
+            return _skipped(plain, f"needs {lacks}, which {target.name} does not have")
+        answers = answers[:-1]
+    wrong = judge_pair(vector, answers)
+    if wrong is None:
+        if len(answers) != len(vector.steps):
+            return _errored(plain, f"{len(answers)} answers to {len(vector.steps)} calls")
+        return plain
+    call, answer = vector.steps[wrong.step].call, answers[wrong.step]
+    if answer.error is not None and is_api_error(answer.error):
+        return _errored(plain, f"{CANNOT}`{call.__struct_config__.tag}`: {answer.error}")
+    differences = tuple(_pair_differences(wrong.due, answer))
+    failure = PairFailure(
+        wrong.step, call, wrong.breaches, differences, answers[: wrong.step + 1], again
+    )
+    return msgspec.structs.replace(
+        plain,
+        outcome="fail",
+        failure=failure,
+        broke=tuple(dict.fromkeys(b.clause for b in wrong.breaches)),
+    )
+
+
+def _pair_differences(due: PairExpect, answer: PairAnswer) -> Iterator[Difference]:
+    if answer.error is not None:
+        yield Difference("error", None, answer.error)
+    if answer.missed:
+        yield Difference("missed", (), answer.missed)
+    if answer.sent is not None and answer.sent != due.sent:
+        wanted, got = ((("bare", "with data")[x] for x in s or ()) for s in (due.sent, answer.sent))
+        yield Difference("sent", tuple(wanted), tuple(got))
+    if answer.data is not None and answer.data != due.data:
+        yield Difference("data", due.data, answer.data)
 
 
 def reproduce_command(name: str, vector_id: str, directory: Path | None = None) -> str:

@@ -27,8 +27,7 @@ from mmcache_conformance.matrix.report import (
     matrix_schema,
 )
 from mmcache_conformance.matrix.run import matrix_of, run_matrix
-from mmcache_conformance.targets.open import open_manager
-from mmcache_conformance.targets.protocol import ManagerTarget
+from mmcache_conformance.open import Target, open_target
 from mmcache_conformance.targets.vllm.source import find_source
 from mmcache_conformance.targets.vllm.wheel import IndexUnreachable
 from mmcache_conformance.verdicts.model import TargetReport, Verdict
@@ -100,12 +99,12 @@ class TestRunning:
     def test_a_row_that_breaks_the_harness_costs_no_other(
         self, vectors: tuple[Vector, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def broken(name: str, **options: Any) -> ManagerTarget:
+        def broken(name: str, **options: Any) -> Target:
             if name == WRONG:
                 raise OSError("disk")
-            return open_manager(name, **options)
+            return open_target(name, **options)
 
-        monkeypatch.setattr("mmcache_conformance.matrix.run.open_manager", broken)
+        monkeypatch.setattr("mmcache_conformance.matrix.run.open_target", broken)
         one, other = run_matrix([WRONG, "reference"], vectors)
         assert str(one.reason).startswith("OSError: disk")
         assert other.count()["pass"] == len(vectors)
