@@ -17,6 +17,7 @@ from mmcache_conformance.targets.python import ManagerClasses, PythonTarget
 from mmcache_conformance.verdicts.model import CallFailure
 from mmcache_conformance.verdicts.run import run_target
 from mmcache_vectors.clauses import CLAUSES
+from mmcache_vectors.manager import Observed
 from tests.known_bad.managers import (
     ENCODER_DECODERS,
     HISTORIC,
@@ -87,10 +88,12 @@ def test_it_is_killed_for_what_is_wrong_with_it(cls: Wrong) -> None:
     """Every failing vector fails at a step that breaks one of its clauses, and the rest pass.
 
     So a manager that does everything wrong is not taken for one that breaks the clause: its first
-    wrong step is another.
+    wrong step is another. A long vector shows little of the state: what is wrong there may be seen
+    late, by another clause.
     """
     it = found(cls)
-    judged = {name: blame for name, blame in it.failed.items() if name not in it.raised}
+    shown = {v.id for v in VECTORS if all(s.expect.observe != Observed() for s in v.steps)}
+    judged = {n: b for n, b in it.failed.items() if n not in it.raised and n in shown}
     assert judged
     assert it.passed
     for name, blame in judged.items():
