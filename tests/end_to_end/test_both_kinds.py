@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -119,3 +120,28 @@ def test_what_is_reported_is_missed_unless_it_is_dropped_last(
     record = next(iter(engine.passes(engine_case(vector))))
     engine.stop()
     assert record.missed == ((item.identifier,) if missed else ())
+
+
+def test_the_door_of_pytest_has_both(tmp_path: Path) -> None:
+    def door(target: str, *words: str) -> str:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+                *("--pyargs", "mmcache_conformance.test_vectors", "--target", target, *words),
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return f"{done.returncode}\n{done.stdout}"
+
+    few = ("-k", "unfiltered-report or skipped")
+    right = door(program(tmp_path), *few)
+    assert right.startswith("0\n"), right
+    wrong = door(
+        program(tmp_path, engine="reference-pass:skipped_keeps_references"), *few, "-m", "S5"
+    )
+    assert "S5:" in wrong, wrong
+    assert wrong.startswith("1\n")

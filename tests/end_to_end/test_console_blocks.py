@@ -130,6 +130,11 @@ class TestTheNet:
         told += "a\n…\nd 7 passed, 1.3 s\n```\n"
         assert self.wrong(tmp_path, told) == []
 
+    def test_what_a_busy_machine_says_of_its_progress_is_not_compared(self, tmp_path: Path) -> None:
+        told = "```console\n$ printf '1 s: part 1\\n11 s: part 2\\nend\\n'\nend\n```\n"
+        assert self.wrong(tmp_path, told) == []
+        assert self.wrong(tmp_path, told.replace("11 s: ", "late: ")) != []
+
     @pytest.mark.parametrize(
         "shown",
         ["two", "one\ntwo", "…\ntwo", "", "one 3", "one…x"],

@@ -3,7 +3,7 @@
 In a console block, a line that begins with `$ ` is a command, and what follows is what it prints on
 its terminal, standard error included. A line `…` stands for any lines that are left out, and `…`
 within a line for anything there. Not compared are blanks at the end of a line, and seconds, which
-differ from run to run.
+differ from run to run; nor the lines of progress, of which a busy machine shows more.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def prose(page: str) -> str:
 
 
 def normalised(printed: str) -> str:
-    """Without what differs from run to run: seconds."""
+    """Without what differs from run to run: seconds, and the lines that say what takes long."""
+    printed = re.sub(r"^\d+ s: .*\n", "", printed, flags=re.M)
     printed = re.sub(r" +$", "", printed, flags=re.M)
     return re.sub(r" *\b\d+(\.\d+)? s\b", " N s", printed)
 

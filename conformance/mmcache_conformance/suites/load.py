@@ -63,11 +63,7 @@ def load_suite(directory: Path | None = None, format: VectorFormat[Any] = MANAGE
 
     Raises `VectorError`, also if there are none.
     """
-    root = directory or _packaged(format)
-    found = _load(root, (format,))
-    if not found:
-        raise VectorError(f"{root}: no {format.noun} here; they are files named *.json")
-    return found
+    return _packaged(format) if directory is None else _of_kind(directory, format)
 
 
 def load_all(directory: Path | None = None) -> tuple[AnyVector, ...]:
@@ -84,8 +80,17 @@ def load_all(directory: Path | None = None) -> tuple[AnyVector, ...]:
     return tuple(sorted(found, key=lambda v: kinds.index(type(v))))
 
 
-def _packaged(format: VectorFormat[V]) -> Traversable:
-    return files("mmcache_vectors") / format.folder
+@cache
+def _packaged(format: VectorFormat[V]) -> tuple[V, ...]:
+    """Those of the package, read once: nothing changes them while a program runs."""
+    return _of_kind(files("mmcache_vectors") / format.folder, format)
+
+
+def _of_kind(root: Traversable, format: VectorFormat[V]) -> tuple[V, ...]:
+    found = _load(root, (format,))
+    if not found:
+        raise VectorError(f"{root}: no {format.noun} here; they are files named *.json")
+    return cast(tuple[V, ...], found)
 
 
 def _load(root: Traversable, wanted: Sequence[VectorFormat[Any]]) -> tuple[AnyVector, ...]:

@@ -76,8 +76,13 @@ GROUPS: dict[str, Group] = {
     ),
     "interpreter": Group(
         _SPEC,
-        ("evaluate/interpreter.py",),
-        _tests("spec/test_interpreter", "spec/test_compiled", "spec/test_vectors"),
+        ("evaluate/interpreter.py", "evaluate/meaning.py", "evaluate/narrowing.py"),
+        _tests(
+            "spec/test_interpreter",
+            "spec/test_narrowing",
+            "spec/test_compiled",
+            "spec/test_vectors",
+        ),
         timeout=80,
     ),
 }

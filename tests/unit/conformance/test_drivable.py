@@ -287,7 +287,7 @@ def in_turn(words: list[str], code: int, says: str, quiet: list[str]) -> bool:
     only_quick([(*demand, q) for demand in DEMANDS for q in ([], ["-q"])], in_turn),
 )
 def test_what_is_demanded(words: list[str], code: int, says: str, quiet: list[str]) -> None:
-    done = invoke("run", "tests.support.plain_managers:Manager", *words, *quiet)
+    done = invoke("run", "--in-process", "tests.support.plain_managers:Manager", *words, *quiet)
     assert done.exit_code == code
     assert says in done.output
 

@@ -124,6 +124,13 @@ def test_schema_accepts_the_packaged_vectors(each: int) -> None:
         validator.validate(json.loads(encode(vector)))
 
 
+def test_the_package_is_read_once_and_a_directory_each_time(vector_directory: Path) -> None:
+    assert load_suite() is load_suite()
+    before = load_suite(vector_directory)
+    (vector_directory / f"{before[0].id}.json").unlink()
+    assert load_suite(vector_directory) == before[1:]
+
+
 @pytest.mark.parametrize("name", MALFORMED)
 def test_schema_rejects_what_decoding_rejects(name: str, sample: Vector) -> None:
     change, _ = MALFORMED[name]

@@ -204,7 +204,7 @@ class TestCommand:
         monkeypatch.setenv("PIP_NO_INDEX", "1")
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         also = (word for name in (WRONG, "reference", ALSO_WRONG) for word in ("--also", name))
-        result = invoke("--releases", "0.0.1", *also)
+        result = invoke("--in-process", "--releases", "0.0.1", *also)
         assert result.exit_code == 0, result.output
         line = f"first met in {WRONG}, last in {ALSO_WRONG}, but not in all between; no later"
         assert line in result.output
@@ -228,7 +228,8 @@ def few() -> str:
 @pytest.mark.network
 class TestReleases:
     def test_the_files(self, few: str, tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
-        result = invoke("--releases", few, "--out", str(tmp_path / "out"), "--also", WRONG)
+        to = ("--out", str(tmp_path / "out"))
+        result = invoke("--in-process", "--releases", few, *to, "--also", WRONG)
         assert result.exit_code == 0, result.output
         assert "0.9.2: not run: out of scope: " in result.output
         assert (

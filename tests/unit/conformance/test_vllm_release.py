@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -244,6 +245,23 @@ class TestPipSettings:
         monkeypatch.setenv("PIP_INDEX_URL", "https://env.example/simple")
         monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
         assert pip_settings().urls == ("https://env.example/simple",)
+
+    def test_pip_is_asked_once_for_an_environment_and_again_for_another(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[str] = []
+
+        def listed(*words: object, **given: object) -> subprocess.CompletedProcess[str]:
+            asked.append(os.environ["PIP_INDEX_URL"])
+            line = f":env:.index-url='{asked[-1]}'\n"
+            return subprocess.CompletedProcess([], 0, line, "")
+
+        monkeypatch.setattr(subprocess, "run", listed)
+        urls = [f"https://{name}.example/simple" for name in ("one", "one", "two", "one")]
+        for url in urls:
+            monkeypatch.setenv("PIP_INDEX_URL", url)
+            assert pip_settings().urls[0] == url
+        assert asked == urls[1:]
 
     def test_no_index(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         assert pip_settings(lambda: ":env:.no-index='1'").urls == ()

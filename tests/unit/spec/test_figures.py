@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from mmcache_spec.oracle import answers_otherwise
 
 README = Path(__file__).parents[3] / "README.md"
 MANIFEST = json.loads((files("mmcache_vectors") / "manifest.json").read_text())
-EVERY = {f"{name}: {m.name}" for name in MANAGERS for m in mutants_of(specified(name))}
 LISTED = {f"{name}: {mutant}" for name in MANAGERS for mutant in EQUIVALENT[name]}
 BY_THE_OTHERS = {
     strength.replace(": mutant ", ": ", 1)
@@ -26,6 +26,12 @@ BY_THE_OTHERS = {
     if ": mutant " in strength
 }
 """What the manifest counts: mutants that are killed by a vector which is not a deep one."""
+
+
+@cache
+def every() -> frozenset[str]:
+    """All mutants, by the name of their model and their own; it takes a moment to make them."""
+    return frozenset(f"{name}: {m.name}" for name in MANAGERS for m in mutants_of(specified(name)))
 
 
 def told() -> tuple[int, int, int]:
@@ -37,13 +43,13 @@ def told() -> tuple[int, int, int]:
 
 
 def test_all_but_the_equivalent_mutants_are_said_to_be_killed() -> None:
-    assert LISTED <= EVERY
-    assert told() == (len(EVERY - LISTED), len(EVERY), len(LISTED))
+    assert every() >= LISTED
+    assert told() == (len(every() - LISTED), len(every()), len(LISTED))
 
 
 def test_the_manifest_counts_those_that_need_no_deep_vector() -> None:
     assert len(BY_THE_OTHERS) == MANIFEST["statistics"]["mutants killed"]
-    assert BY_THE_OTHERS <= EVERY - LISTED
+    assert every() - LISTED >= BY_THE_OTHERS
 
 
 @pytest.mark.slow
@@ -57,4 +63,4 @@ def test_the_deep_vectors_kill_the_rest_and_nothing_kills_what_is_equivalent() -
         for v in deep
         if v.manager == MANAGERS[name] and answers_otherwise(m.system, v.parameters, v.steps)
     }
-    assert killed | BY_THE_OTHERS == EVERY - LISTED
+    assert killed | BY_THE_OTHERS == every() - LISTED
