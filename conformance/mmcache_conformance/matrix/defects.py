@@ -53,7 +53,7 @@ def defects(rows: Sequence[TargetReport], vectors: Sequence[AnyVector]) -> Itera
         defect = Defect(
             variant=variant,
             says=_says(variant, own),
-            clauses=tuple(dict.fromkeys(clause for v in own for clause in v.clauses)),
+            clauses=_clauses(variant, own),
             first_with=rows[first].target,
             last_with=rows[last].target,
             first_without=None if free is None else rows[free].target,
@@ -66,9 +66,17 @@ def defects(rows: Sequence[TargetReport], vectors: Sequence[AnyVector]) -> Itera
 
 
 def _says(variant: str, own: Sequence[AnyVector]) -> str:
-    if own and variant in VARIANTS and own[0].kind == "processor_cache":
+    if variant in VARIANTS and (not own or own[0].kind == "processor_cache"):
         return VARIANTS[variant].says
     return own[0].description.removeprefix("An engine fails here if ") if own else variant
+
+
+def _clauses(variant: str, own: Sequence[AnyVector]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(clause for v in own for clause in v.clauses))
+    expected = VARIANTS[variant].expected if variant in VARIANTS else None
+    if found or expected is None:
+        return found
+    return (expected.target or expected.breaks[0],)
 
 
 def _reports(variant: str) -> tuple[str, ...]:

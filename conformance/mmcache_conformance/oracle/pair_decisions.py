@@ -80,11 +80,23 @@ class PairDecisions:
         return (failure.step, clauses, _shown(failure.answers[-1])) == _symptom(name, vector)
 
     def _against(self, name: str) -> bool:
-        """Whether the pair passes a vector that the decision fails by its answers."""
-        return any(
-            name in self._vectors[id].kills and _symptom(name, self._vectors[id]) is not None
-            for id in self._passed
-        )
+        """Whether the pair keeps what the decision breaks, in some vector.
+
+        It passes the vector, or comes past the call at which the decision fails, or breaks less
+        there.
+        """
+        kept = [id for id in (*self._passed, *self._failures) if name in self._vectors[id].kills]
+        return any(self._keeps(name, id) for id in kept)
+
+    def _keeps(self, name: str, id: str) -> bool:
+        symptom = _symptom(name, self._vectors[id])
+        if symptom is None:
+            return False
+        failure = self._failures.get(id)
+        if failure is None or failure.step > symptom[0]:
+            return True
+        broken = {b.clause for b in failure.breaches}
+        return failure.step == symptom[0] and not broken.issuperset(symptom[1])
 
 
 def _shown(answer: PairAnswer) -> tuple[object, ...]:

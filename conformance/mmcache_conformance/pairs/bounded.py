@@ -9,7 +9,7 @@ from typing import TypeVar
 
 __all__ = ["SECONDS", "NeverEnds", "within"]
 
-SECONDS = 5.0
+SECONDS = 2.0
 """What one call to one side has; each takes some microseconds."""
 
 T = TypeVar("T")

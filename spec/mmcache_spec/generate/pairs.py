@@ -8,7 +8,6 @@ variants that answer otherwise, or that visibly break a clause. No implementatio
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -24,10 +23,8 @@ from mmcache_vectors.pair import (
     Deliver,
     Invalidate,
     PairCall,
-    PairItem,
     PairParameters,
     PairProvenance,
-    PairRequest,
     PairStep,
     PairVector,
     ProcessRequest,
@@ -41,6 +38,7 @@ from ..model.processor_cache_variants import WRONG_PROCESSOR_CACHES
 from ..model.variant import Variant
 from ..pair import PairAnswer, PairSystem, State
 from .folder import drift, write_folder
+from .pair_walks import SCRIPTS, WALKS, Walk, pair_world, serial, walked
 
 SPECIFIED = ProcessorCacheDesign()
 
@@ -67,27 +65,16 @@ def design_of(variant: Variant) -> ProcessorCacheDesign:
 # --- the worlds --------------------------------------------------------------------------------
 
 
-def _world(capacity: int, *requests: str, sizes: str = "") -> PairParameters:
-    """Requests as words: capital letters are pictures, small ones sounds; `sizes` as in `A2 B1`."""
-    size = {word[0]: int(word[1:]) for word in sizes.split()}
-
-    def item(h: str) -> PairItem:
-        return PairItem(h, "image" if h.isupper() else "audio", size.get(h, 1))
-
-    made = (PairRequest(f"r{k + 1}", tuple(map(item, r))) for k, r in enumerate(requests))
-    return PairParameters(capacity, tuple(made))
-
-
-_SMALL = (_world(1, "A"), _world(1, "A", "A"), _world(2, "A", "B", "C"))
+_SMALL = (pair_world(1, "A"), pair_world(1, "A", "A"), pair_world(2, "A", "B", "C"))
 _ARENAS = {
-    "processor_walk_by_modality": (_world(3, "AbC"), _world(3, "AbC", "D", "E", "b")),
-    "processor_inserts_without_care": (_world(2, "A", "B", "CA"),),
-    "processor_touches_before_it_inserts": (_world(1, "A", "BA"),),
-    "processor_asserts_what_it_evicted": (_world(1, "A", "BA"), _world(3, "A", "BCDA")),
-    "processor_rejected_hits_are_lost": (_world(2, "A", "B", "C"),),
-    "processor_receiver_hit_is_no_use": (_world(2, "A", "B", "C"),),
-    "processor_stores_what_does_not_fit": (_world(1, "A", sizes="A2"),),
-    "processor_absent_key_enters_the_order": (_world(1, "A", sizes="A2"),),
+    "processor_walk_by_modality": (pair_world(3, "AbC"), pair_world(3, "AbC", "D", "E", "b")),
+    "processor_inserts_without_care": (pair_world(2, "A", "B", "CA"),),
+    "processor_touches_before_it_inserts": (pair_world(1, "A", "BA"),),
+    "processor_asserts_what_it_evicted": (pair_world(1, "A", "BA"), pair_world(3, "A", "BCDA")),
+    "processor_rejected_hits_are_lost": (pair_world(2, "A", "B", "C"),),
+    "processor_receiver_hit_is_no_use": (pair_world(2, "A", "B", "C"),),
+    "processor_stores_what_does_not_fit": (pair_world(1, "A", sizes="A2"),),
+    "processor_absent_key_enters_the_order": (pair_world(1, "A", sizes="A2"),),
 }
 """The small worlds in which the shortest scripts are looked for, where not in the usual ones.
 
@@ -170,105 +157,6 @@ def _shortest(
 
 def _differ(due: PairAnswer, got: PairAnswer) -> bool:
     return due != got
-
-
-# --- walks -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Walk:
-    """A random walk in a larger world, by a seed."""
-
-    name: str
-    says: str
-    seed: int
-    mixed: bool = False
-    large: bool = False
-    """Whether requests may be larger than the cache."""
-    clears: bool = False
-    misses: bool = False
-    steps: int = 50
-    flying: int = 3
-
-
-_WALKS = (
-    _Walk("plain", "requests of one modality that fit, up to three on their way", 1),
-    _Walk("mixed", "requests of two modalities that fit", 8, mixed=True),
-    _Walk("large", "requests of one modality, some larger than the cache", 4, large=True),
-    _Walk("cleared", "requests of one modality that fit, and clears", 5, clears=True),
-    _Walk("missed", "requests of one modality that fit, and late notices", 6, misses=True),
-)
-
-
-def _walk_world(walk: _Walk, luck: random.Random) -> PairParameters:
-    hashes = "ABCDEF" if not walk.mixed else "AbCdEf"
-    sizes = {h: luck.choice((1, 1, 2, 3)) for h in hashes}
-    capacity = 6
-    requests: list[str] = []
-    while len(requests) < 7:
-        chosen = luck.choices(hashes, k=luck.choice((1, 1, 2, 3, *(4, 5) * walk.large)))
-        if walk.large or sum(sizes[h] for h in set(chosen)) <= capacity:
-            requests.append("".join(chosen))
-    told = " ".join(f"{h}{n}" for h, n in sizes.items())
-    return _world(capacity, *requests, sizes=told)
-
-
-def _walked(walk: _Walk) -> tuple[PairParameters, tuple[PairCall, ...]]:
-    luck = random.Random(walk.seed)
-    world = _walk_world(walk, luck)
-    system = PairSystem(world)
-    state, clears = system.initial(), 0
-    calls: list[PairCall] = []
-    while len(calls) < walk.steps:
-        flying = [r for r, _ in state.line]
-        idle = [r.request_id for r in world.requests if r.request_id not in flying]
-        call: PairCall
-        if clears and luck.random() < 0.4:
-            call = ClearReceiver()
-        elif walk.clears and not clears and luck.random() < 0.06:
-            call = ClearSender()
-        elif walk.misses and luck.random() < 0.08:
-            call = Invalidate(luck.choice(luck.choice(world.requests).items).identifier)
-        elif flying and (len(flying) >= walk.flying or luck.random() < 0.5):
-            call = Deliver(flying[0])
-        else:
-            call = ProcessRequest(luck.choice(idle))
-        answered = system.call(state, call)
-        assert answered is not None
-        state = answered[1]
-        clears += isinstance(call, ClearSender) - isinstance(call, ClearReceiver)
-        calls.append(call)
-    calls += [Deliver(r) for r, _ in state.line]
-    return world, tuple(calls)
-
-
-# --- scripts -------------------------------------------------------------------------------------
-
-_SCRIPTS = (
-    (
-        "pair-serial-mixed",
-        "A script: requests that fit, one after the other; the first has a sound between pictures.",
-        _world(3, "AbC", "D", "E", "b"),
-        "r1 r2 r3 r4",
-    ),
-    (
-        "pair-serial-large",
-        "A script: a request that is larger than the cache, its last item cached, twice.",
-        _world(3, "A", "BCDA"),
-        "r1 r2 r2",
-    ),
-    (
-        "pair-serial-fits",
-        "A script: a request that fits and has a cached item at its end, after others.",
-        _world(3, "A", "B", "C", "DEA", "BC"),
-        "r1 r2 r3 r4 r5 r4",
-    ),
-)
-"""What users do, one request at a time: by name, what it says, its world, and the requests."""
-
-
-def _serial(requests: str) -> tuple[PairCall, ...]:
-    return tuple(call for r in requests.split() for call in (ProcessRequest(r), Deliver(r)))
 
 
 # --- vectors -----------------------------------------------------------------------------------
@@ -384,8 +272,8 @@ def _of_variant(variant: Variant) -> Iterator[PairVector]:
         yield _vector(name, f"A pair fails here if {variant.says}.", variant.name, world, calls)
 
 
-def _of_walk(walk: _Walk) -> list[PairVector]:
-    world, calls = _walked(walk)
+def _of_walk(walk: Walk) -> list[PairVector]:
+    world, calls = walked(walk)
     name, says = f"pair-walk-{walk.name}", f"A walk: {walk.says}."
     return [_vector(name, says, "specified", world, calls)]
 
@@ -397,10 +285,10 @@ def _of_named(name: str) -> list[PairVector]:
 
 def generate(executor: Executor) -> list[PairVector]:
     """All pair vectors, sorted by id. The result does not depend on how the work is done."""
-    jobs = [executor.submit(_of_walk, walk) for walk in _WALKS]
+    jobs = [executor.submit(_of_walk, walk) for walk in WALKS]
     jobs = [*(executor.submit(_of_named, v.name) for v in _wrong()), *jobs]
     found = [vector for job in jobs for vector in job.result()]
-    found += [_vector(n, says, "specified", w, _serial(rs)) for n, says, w, rs in _SCRIPTS]
+    found += [_vector(n, says, "specified", w, serial(rs)) for n, says, w, rs in SCRIPTS]
     distinct = {(v.parameters, v.steps): v for v in reversed(found)}
     return sorted(distinct.values(), key=lambda v: v.id)
 
