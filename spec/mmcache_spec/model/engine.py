@@ -232,8 +232,8 @@ def defer() -> Action:
     )
 
 
-def _leaving(name: str, decision: str) -> Action:
-    call = lg.free()
+def _leaving(name: str, decision: str, design: EngineDesign) -> Action:
+    call = lg.free(design.ledger)
     return Action(
         name,
         (r,),
@@ -248,12 +248,12 @@ def _leaving(name: str, decision: str) -> Action:
 
 def give_back(design: EngineDesign) -> Action:
     """The current request, which is waiting, gets no blocks, and gives its references back."""
-    return _leaving("give_back", design.waiting)
+    return _leaving("give_back", design.waiting, design)
 
 
 def skip_waiting(design: EngineDesign) -> Action:
     """No tokens are left for the current request, which is waiting: it gives back, too."""
-    return _leaving("skip_waiting", design.skipped)
+    return _leaving("skip_waiting", design.skipped, design)
 
 
 def preempt(design: EngineDesign) -> Action:
@@ -262,7 +262,7 @@ def preempt(design: EngineDesign) -> Action:
     What was to be encoded in its name is withdrawn. If other requests have taken a reference in
     the meantime, the encoding goes to the first of them; if none has, the allocation is undone.
     """
-    call = lg.free()
+    call = lg.free(design.ledger)
 
     def lost(k: Term) -> Term:
         return encodes.has(k, r) | loads.has(k, r)
@@ -385,9 +385,9 @@ def reject() -> Action:
     )
 
 
-def finish() -> Action:
+def finish(design: EngineDesign) -> Action:
     """A request is finished or aborted, whether it runs or waits."""
-    return Action("finish", (r,), guard={**BETWEEN}, effect=_calling(lg.free()))
+    return Action("finish", (r,), guard={**BETWEEN}, effect=_calling(lg.free(design.ledger)))
 
 
 def reset(design: EngineDesign) -> Action:
@@ -420,7 +420,7 @@ def _decisions(design: EngineDesign) -> tuple[Action, ...]:
         consume(design),
         accept(),
         reject(),
-        finish(),
+        finish(design),
         reset(design),
     )
 

@@ -281,14 +281,17 @@ def free_encoder_input(design: LedgerDesign) -> Action:
     )
 
 
-def free() -> Action:
+def free(design: LedgerDesign) -> Action:
     """The request ends: every position is consumed, in the order of their positions."""
 
     def uses(j: Term, k: Term) -> Term:
         return all_of(held.has(j), owner(j) == r, hash_of(j) == k)
 
-    def last_use(k: Term) -> Term:
-        return largest(INPUT, lambda j: uses(j, k), position)
+    def ends_at(k: Term) -> Term:
+        if design.reference_ends_at == "last_occurrence":
+            return largest(INPUT, lambda j: uses(j, k), position)
+        to_the_end = largest(INPUT, lambda j: uses(j, k), lambda j: inputs_of(r) - position(j))
+        return inputs_of(r) - to_the_end
 
     orphans = setof(
         HASH,
@@ -304,9 +307,7 @@ def free() -> Action:
             references.becomes(setof(HASH, REQUEST, lambda k, q: references.has(k, q) & ~(q == r))),
             held.becomes(setof(INPUT, lambda j: held.has(j) & ~(owner(j) == r))),
             freeable.becomes(freeable.union(orphans)),
-            since.becomes(
-                mapof(HASH, lambda k: ite(orphans.has(k), clock + last_use(k), since[k]))
-            ),
+            since.becomes(mapof(HASH, lambda k: ite(orphans.has(k), clock + ends_at(k), since[k]))),
             clock.becomes(clock + inputs_of(r)),
             freeable_slots.becomes(freeable_slots + total(orphans, size)),
         ),
@@ -635,7 +636,7 @@ def _calls(design: LedgerDesign) -> tuple[Action, ...]:
         allocate(),
         allocate_again(design),
         free_encoder_input(design),
-        free(),
+        free(design),
         get_freed_mm_hashes(design),
         reset(design),
     )
