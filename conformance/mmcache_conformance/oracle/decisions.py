@@ -333,14 +333,19 @@ class _Played:
             taken = kept
 
     def _explains_most(self, name: str, open_: Sequence[str]) -> bool:
-        """Whether of each signature that it explains, fewer failures are left unexplained."""
+        """Whether of each signature that it explains, fewer failures are left unexplained.
+
+        What fails in a larger world only is counted apart: in its own the target does as it ought
+        to, which says nothing of how it fails elsewhere.
+        """
         mine = Counter(self._signature(id) for id, names in self._agreeing.items() if name in names)
         others = Counter(map(self._signature, open_))
         return all(others[signature] < count for signature, count in mine.items())
 
-    def _signature(self, id: str) -> Signature:
+    def _signature(self, id: str) -> tuple[Signature, bool]:
         failure = self._failures[id]
-        return signature_of(self._vectors[id].steps[failure.step].call, failure.differences)
+        call = self._vectors[id].steps[failure.step].call
+        return signature_of(call, failure.differences), failure.stretched is not None
 
     def _is_explained(self, id: str, taken: Sequence[str]) -> bool:
         alone = any(name in self._agreeing[id] for name in taken)
