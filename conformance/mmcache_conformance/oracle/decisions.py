@@ -88,8 +88,10 @@ def explained(report: TargetReport, vectors: Iterable[AnyVector]) -> TargetRepor
         elif verdict.id in failures:
             vector, failure = failures[verdict.id]
             assert isinstance(vector, Vector)
+            decided_by = by_vector.get(verdict.id)
+            early = None if decided_by is None else played.broken_first(verdict.id, decided_by)
             verdict = msgspec.structs.replace(
-                verdict, broke=_broken(vector, failure), decision=by_vector.get(verdict.id)
+                verdict, broke=early or _broken(vector, failure), decision=decided_by
             )
         verdicts.append(verdict)
     return msgspec.structs.replace(
@@ -313,6 +315,32 @@ class _Played:
             if together is not None:
                 found[id] = together
         return found
+
+    def broken_first(self, id: str, explained_by: str) -> tuple[str, ...] | None:
+        """The clauses that the decisions break first, where the vector does not show all states.
+
+        What is wrong there is seen late, by the clause of a call that is innocent. Nothing, if all
+        is shown, or the failure is of a larger world, or the protocol ends before it.
+        """
+        vector, failure = self._vectors[id], self._failures[id]
+        steps = vector.steps[: failure.step + 1]
+        shown = all(step.expect.observe != Observed() for step in steps)
+        if shown or failure.stretched is not None:
+            return None
+        names = explained_by.partition(" or ")[0].split(" and ")
+        right = Replay(specified(vector.manager), vector.parameters, record=False)
+        wrong = Replay(system_of(names), vector.parameters, record=False)
+        for k, step in enumerate(steps):
+            expect, got = right.answer(step.call), wrong.answer(step.call)
+            if expect is None or got is None:
+                return None
+            told = self._only(vector.manager, Answer(got.returns, got.observe))
+            differences = answer_differences(expect, told)
+            if differences:
+                calls = [s.call for s in steps[: k + 1]]
+                system = specified(vector.manager)
+                return blamed(system, vector.parameters, calls, differences)
+        return None
 
     def _taken(self) -> list[str]:
         """The decisions that nothing speaks against: not what passes, nor what they leave open."""

@@ -89,6 +89,18 @@ def report_on(
     return explained(run_target(target, vectors, stretch=False), vectors)
 
 
+def test_a_long_vector_is_laid_to_the_clause_that_the_decision_breaks() -> None:
+    """L8: It shows little of the state: what is wrong is seen late, by an innocent eviction."""
+    name = "first_occurrence_release"
+    mine = [v for v in LONG if name in v.kills]
+    few = [*SHORT[::3], *mine]
+    report = explained(run_target(Taking([name], EVERYTHING), few, stretch=False), few)
+    broke = {v.id: v.broke for v in report.verdicts if v.id in {m.id for m in mine}}
+    assert len(broke) > 1
+    assert all(clauses and not {"L6", "L7"} & set(clauses) for clauses in broke.values())
+    assert any("L8" in clauses for clauses in broke.values() if clauses)
+
+
 def duty_broken(verdict: Verdict) -> bool:
     """Whether the failing call is one that the protocol does not allow of the wrong manager."""
     assert isinstance(verdict.failure, CallFailure)
