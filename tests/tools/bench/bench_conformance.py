@@ -8,7 +8,7 @@ The drivers are the C++ example, built here with -O2, the program of docs/port-i
 reference behind the Python adapter. Sequences have 10 calls, and are checked one by one.
 What is timed is a whole run: encoding the case, the round trip, decoding, judging. The suite is
 repeated up to N vectors; the first tenth warms up and is not counted. The matrix is timed by the
-command line, with the releases' files in the cache: once with nothing else kept, once with results.
+command line, with the releases' files in the cache.
 Goals: 10,000/s in C++, 3,000/s in Python, 20 releases within 20 s on two cores.
 """
 
