@@ -23,6 +23,7 @@ from ..engines.clauses import Breach, judge
 from ..engines.protocol import PassRecord, engine_case
 from ..engines.reference import REFERENCE_VARIANTS, ReferencePass
 from ..verdicts.model import Decision, PassFailure, TargetReport
+from .cover import covering
 
 __all__ = ["EngineDecisions", "engine_decided"]
 
@@ -53,16 +54,9 @@ class EngineDecisions:
         alike = {n: [id for id in self._failures if self._same(n, id)] for n in names}
         alike = self._without_chance(alike)
         against = self._all_against({n: ids for n, ids in alike.items() if ids})
-        left = dict.fromkeys(self._failures)
-        found: list[Decision] = []
-        while True:
-            cover = {n: [id for id in alike[n] if id in left] for n in against if not against[n]}
-            best = max(cover, key=lambda n: len(cover[n]), default=None)
-            if best is None or not cover[best]:
-                break
-            others = tuple(n for n in cover if n != best and cover[n] == cover[best])
-            found.append(self._told(best, cover[best], others))
-            left = {id: None for id in left if id not in cover[best]}
+        unopposed = {n: alike[n] for n in against if not against[n]}
+        found = [self._told(best, ids, others) for best, ids, others in covering(unopposed)]
+        left = set(self._failures) - {id for decision in found for id in decision.vectors}
         for name, contradicting in against.items():
             ids = [id for id in alike[name] if id in left]
             # What explains little more than what speaks against it is chance.

@@ -20,6 +20,7 @@ from mmcache_vectors.pair import PairVector, Withdraw
 from ..pairs.clauses import judge_pair
 from ..pairs.protocol import PairAnswer
 from ..verdicts.model import Decision, PairFailure, TargetReport
+from .cover import covering
 from .engine_decisions import engine_decided
 
 __all__ = ["PairDecisions", "model_answers"]
@@ -53,24 +54,15 @@ class PairDecisions:
         """Those that explain most first. One that a passed vector speaks against is not taken."""
         names = [v.name for v in WRONG_PROCESSOR_CACHES if not self._against(v.name)]
         alike = {n: [id for id in self._failures if self._same(n, id)] for n in names}
-        left = dict.fromkeys(self._failures)
-        found: list[Decision] = []
-        while True:
-            cover = {n: [id for id in ids if id in left] for n, ids in alike.items()}
-            best = max(cover, key=lambda n: len(cover[n]), default=None)
-            if best is None or not cover[best]:
-                return found
-            others = tuple(n for n in cover if n != best and cover[n] == cover[best])
-            first = self._failures[cover[best][0]]
-            found.append(
-                msgspec.structs.replace(
-                    engine_decided(best),
-                    vectors=tuple(cover[best]),
-                    first=f"step {first.step + 1} of {cover[best][0]}",
-                    alternatives=others,
-                )
+        return [
+            msgspec.structs.replace(
+                engine_decided(best),
+                vectors=tuple(ids),
+                first=f"step {self._failures[ids[0]].step + 1} of {ids[0]}",
+                alternatives=others,
             )
-            left = {id: None for id in left if id not in cover[best]}
+            for best, ids, others in covering(alike)
+        ]
 
     def _same(self, name: str, id: str) -> bool:
         vector, failure = self._vectors[id], self._failures[id]
