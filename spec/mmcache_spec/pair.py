@@ -6,6 +6,7 @@ taken as a whole at P0, and handled as a whole at P1.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -26,7 +27,7 @@ from mmcache_vectors.pair import (
 )
 
 from .evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, Packed
-from .evaluate.interpreter import ActionCall, World
+from .evaluate.interpreter import ActionCall, Interpreter, World
 from .kernel.system import TransitionSystem
 from .model.processor_cache import ProcessorCacheDesign, processor_cache
 
@@ -34,6 +35,10 @@ __all__ = ["PairAnswer", "PairSystem", "PairView", "taken_in_order"]
 
 SPECIFIED = ProcessorCacheDesign()
 
+
+_OFTEN = 20
+"""A call that is made as often is worth being compiled: that takes as long as to interpret it so
+often. A vector makes each once or twice, a search a thousand times."""
 
 _RECORD = ("withheld", "affirmed", "recorded", "forgotten", "missed", "overtaken", "renewed")
 """What the clauses speak of besides."""
@@ -106,6 +111,10 @@ class PairSystem:
         self._system: TransitionSystem = _system(design)
         self._compiled = CompiledSystem(self._system, world_of(parameters), with_ghosts=judged)
         self._judged = judged
+        self._interpreter = Interpreter(
+            self._system, self._compiled.world, record=self._compiled.with_ghosts
+        )
+        self._made: Counter[tuple[str, ...]] = Counter()
         self._calls: dict[tuple[str, ...], CompiledCall] = {}
         self._known: dict[Packed, Mapping[str, Any]] = {}
         self._claims: dict[tuple[str, ...], list[CompiledClaims]] = {}
@@ -269,12 +278,24 @@ class PairSystem:
 
     def _do(self, packed: Packed, action: str, **arguments: str) -> tuple[Any, Packed] | None:
         name = (action, *arguments.values())
-        if name not in self._calls:
-            self._calls[name] = self._compiled.compile(ActionCall(action, arguments))
-        done = self._calls[name](packed)
+        self._made[name] += 1
+        if self._made[name] < _OFTEN:
+            done = self._interpreted(packed, ActionCall(action, arguments))
+        else:
+            if name not in self._calls:
+                self._calls[name] = self._compiled.compile(ActionCall(action, arguments))
+            done = self._calls[name](packed)
         if done is not None and self._judged:
             self._judge(name, arguments, packed, done)
         return done
+
+    def _interpreted(self, packed: Packed, call: ActionCall) -> tuple[Any, Packed] | None:
+        step = self._interpreter.call(self._values(packed), call)
+        if step.refused_by:
+            return None
+        after = self._compiled.pack(step.after)
+        self._known[after] = step.after
+        return step.result, after
 
     def _judge(
         self,

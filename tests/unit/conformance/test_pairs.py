@@ -20,7 +20,7 @@ from mmcache_spec.evaluate.interpreter import ActionCall, Interpreter, State
 from mmcache_spec.generate.pairs import design_of
 from mmcache_spec.model.processor_cache import ProcessorCacheDesign, processor_cache
 from mmcache_spec.model.processor_cache_variants import WRONG_PROCESSOR_CACHES
-from mmcache_spec.pair import world_of
+from mmcache_spec.pair import PairSystem, world_of
 from mmcache_vectors import pair
 from mmcache_vectors.manager import VectorError
 from mmcache_vectors.pair import (
@@ -280,3 +280,19 @@ def test_a_folder_may_have_all_kinds(tmp_path: Path) -> None:
     assert load_suite(tmp_path, PAIRS) == VECTORS[:2]
     with pytest.raises(VectorError, match="no vectors here"):
         load_suite(tmp_path)
+
+
+@pytest.mark.parametrize("vector", SHORT[::3], ids=lambda v: v.id)
+def test_what_is_interpreted_and_what_is_compiled_answer_alike(
+    vector: PairVector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call is interpreted at first, and compiled once it is made often."""
+    for name in (None, *vector.kills):
+        design = ProcessorCacheDesign() if name is None else design_of(BY_NAME[name])
+        told: list[object] = []
+        for often in (1, 10**6):
+            monkeypatch.setattr("mmcache_spec.pair._OFTEN", often)
+            system = PairSystem(vector.parameters, design, judged=True)
+            answers = system.answers([step.call for step in vector.steps]) or []
+            told.append([(answer, answer.broke) for answer in answers])
+        assert told[0] == told[1]
