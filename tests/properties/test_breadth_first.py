@@ -363,6 +363,7 @@ def test_a_largest_that_is_not_the_largest_is_noticed(monkeypatch: pytest.Monkey
 # --- beyond the search -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_budgets_of_a_pass_are_beyond_the_search_and_z3_unrolls() -> None:
     """The model of progress computes with integers that are no sizes and no ages."""
     variant, scopes = VARIANTS["whole_item_exceeds_the_budget"], [scope(2, 1, 2)]

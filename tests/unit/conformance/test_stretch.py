@@ -156,6 +156,13 @@ class FewPositions(_ByView):
     def seen(self, request: Any) -> Any:
         if len(request.mm_features) <= 256:
             return request
+        views: dict[int, Any] = self.__dict__.setdefault("_views", {})
+        if id(request) not in views:
+            views[id(request)] = self._fewer(request)
+        return views[id(request)]
+
+    @staticmethod
+    def _fewer(request: Any) -> Any:
         by_place = {k % 256: f for k, f in reversed(list(enumerate(request.mm_features)))}
         real = {k % 256: k for k, f in enumerate(request.mm_features) if "nobody" not in
                 f.identifier}  # fmt: skip

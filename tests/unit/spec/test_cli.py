@@ -105,10 +105,10 @@ def test_refute_from_a_pass_as_json(run: Callable[..., Result]) -> None:
 
 
 def test_refute_says_up_to_where_it_looked(run: Callable[..., Result]) -> None:
-    done = run("refute", "specified", "--bound", "2", "--scope", "2", "1", "2")
+    done = run("refute", "specified", "--bound", "1", "--scope", "2", "1", "2")
     assert done.exit_code == 1
     assert (
-        "no counterexample of up to 2 calls, with "
+        "no counterexample of up to 1 call, with "
         "up to 2 hashes and 1 request of up to 2 inputs "
         "(ledger, encoder_decoder, engine, processor_cache); "
         "just 2 hashes, 1 requests, 2 inputs each, unrolled by Z3 (progress), "
