@@ -12,7 +12,7 @@ from itertools import chain, count, islice, product
 from random import Random
 from zlib import adler32
 
-__all__ = ["ALIKE", "STYLES", "Style", "draw_names", "style_name"]
+__all__ = ["ALIKE", "JOINED", "STYLES", "Style", "draw_names", "style_name"]
 
 Style = Callable[[Random, int], Iterator[str]]
 """Names of one style, at least as many as are asked for; some may occur twice."""
@@ -230,3 +230,40 @@ STYLES: tuple[Style, ...] = (
     _of_one_checksum,
     _of_one_sum,
 )
+
+
+# --- names that are put together ---------------------------------------------------------------
+
+
+def _joined_by(sign: str, called: str) -> Style:
+    """Names of equal parts with a sign between them.
+
+    Where hashes and requests both have such names, a key that is put together of a hash and a
+    request with that sign is one and the same for many pairs: it tells how many parts both have.
+    """
+
+    def style(random: Random, number: int) -> Iterator[str]:
+        return (sign.join("a" * (k + 1)) for k in range(number))
+
+    style.__name__ = f"parts joined by {called}"
+    return style
+
+
+JOINED: tuple[Style, ...] = tuple(
+    _joined_by(sign, called)
+    for sign, called in (
+        ("", "nothing"),
+        ("-", "a dash"),
+        (":", "a colon"),
+        ("_", "a low line"),
+        ("/", "a slash"),
+        (".", "a dot"),
+        ("|", "a bar"),
+        ("#", "a hash sign"),
+        (",", "a comma"),
+        (" ", "a blank"),
+        ("@", "an at sign"),
+        ("\0", "a NUL"),
+    )
+)
+"""One for each sign that keys are usually put together with."""

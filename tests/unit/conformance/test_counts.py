@@ -1,7 +1,7 @@
 """A count of so few bits that it begins again within some hundred calls, whatever it counts.
 
-Each foe is the reference, and takes the call or the entry at which its count is 0 again for one that
-was not. It is noticed by the vectors that turn, and by none of them before the count is 0.
+Each foe is the reference, and takes the call or the entry at which its count is 0 again for one
+that was not. The vectors that turn notice it.
 """
 
 from __future__ import annotations
