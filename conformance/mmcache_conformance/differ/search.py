@@ -13,17 +13,18 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from mmcache_spec.kernel.digest import digest
-from mmcache_spec.model.decisions import system_of
+from mmcache_spec.model.decisions import DECISIONS, system_of
 from mmcache_spec.oracle import Replay, answers_otherwise
 from mmcache_vectors.manager import Expect, Manager, Provenance, Step, Vector, content_id
 
 from ..errors import AdapterError, TargetError
 from ..implementation import Implementation
 from ..oracle.blame import blamed
-from ..oracle.decisions import agreeing, decisions_about
+from ..oracle.decisions import agreeing
 from ..oracle.garbage import without_collections
 from ..oracle.known import Choice, Known, Seen, Sieve, nothing_known
 from ..oracle.systems import specified
+from ..oracle.taken import decisions_about
 from ..targets.command import Posted
 from ..targets.open import open_manager
 from ..targets.protocol import ALLOCATE_AGAIN, CALLS, MANAGERS, OBSERVABLES, Case
@@ -397,7 +398,8 @@ class _Unit:
         kills = tuple(
             name
             for name in decisions_about(manager)
-            if answers_otherwise(system_of([name]), candidate.parameters, steps)
+            if name in DECISIONS
+            and answers_otherwise(system_of([name]), candidate.parameters, steps)
         )
         return Vector(
             format="mmcache/vector",

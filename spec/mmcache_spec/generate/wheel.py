@@ -68,13 +68,14 @@ def _turns() -> Iterator[Call]:
     """In each round one of three idle hashes makes room for another, and is reported.
 
     Then the reports stay away, until one tells all; and at last until a reset, after which there is
-    nothing to tell.
+    nothing to tell. A few rounds of both kinds come first, so that what is always wrong shows soon.
     """
     wheel = _Wheel()
-    for rounds, reported in ((_REPORTED, True), (_UNREPORTED, False)):
+    few = 2 * len(_HASHES)
+    for rounds, reported in ((few, False), (_REPORTED, True), (_UNREPORTED, False)):
         for _ in range(rounds):
             yield from wheel.turn(reported)
-    yield GetFreedMmHashes()
+        yield GetFreedMmHashes()
     for _ in range(_LOST):
         yield from wheel.turn(reported=False)
     yield Reset()
