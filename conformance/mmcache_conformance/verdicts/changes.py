@@ -23,6 +23,7 @@ from ..targets.protocol import Answer, Case
 from .names import Style, draw_names, style_name
 
 __all__ = [
+    "ANY_WIDTH",
     "FACTOR",
     "FAR",
     "GAP",
@@ -62,8 +63,11 @@ LARGEST_NUMBER = (1 << 63) - 1
 _EXACT = {"c", "c++", "cpp", "rust", "go", "java", "kotlin", "c#", "swift", "zig", "python"}
 """Languages whose integers have 64 bits or more."""
 
-WIDTHS = (8, 15, 16, 24, 31, 32, 53, 63)
-"""Bits of counters, and of integers that floats have exactly."""
+WIDTHS = (8, 15, 16, 24, 31, 32, 53, 62, 63)
+"""Bits of counters, and of integers that floats have exactly; beyond 62, to double overflows."""
+
+ANY_WIDTH = range(7, 64)
+"""Fields beside others in one word may have any."""
 
 
 def largest_number(language: str) -> int:

@@ -7,7 +7,7 @@ the next. All names of one draw are distinct, and none is empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice, product
 from random import Random
 from zlib import adler32
@@ -117,6 +117,12 @@ def _spaces(random: Random, number: int) -> Iterator[str]:
     return (signs * k + "a" + signs * j for k in count() for j in range(k + 1))
 
 
+def _padded(random: Random, number: int) -> Iterator[str]:
+    """What is filled up to a length at either end: with zeros, as base64, as a path or a number."""
+    sign = random.choice("==0.-_/~+*x#")
+    return (sign * k + "a1" + sign * j for k in count() for j in range(k + 2))
+
+
 def _escapes(random: Random, number: int) -> Iterator[str]:
     """Signs that JSON escapes, or writes as two."""
     return (f'"\\{x}\t\u00e9\u20ac\U0001f600/\u007f' for x in _letters(random, number))
@@ -173,7 +179,7 @@ def _of_blocks(name: str, *blocks: str) -> Style:
     return style
 
 
-ALIKE = {
+_CHECKSUMS = {
     "crc32": ("8755d764", "4170cb18", "b4538002", "ac67906e"),
     "fnv-1a": ("781f49de", "401021bf", "a2b93825", "d08f5cbd"),
     "fnv-1": ("d6b94437", "a5846ecc", "c52fb24a", "9c02d595"),
@@ -185,16 +191,34 @@ ALIKE = {
     "fletcher": ("491c0cfa", "a07c4c6c", "0a983e9f", "a94d7a69"),
     "one at a time": ("5235a290", "e6566621", "825de3a3", "dbba06e6"),
 }
+
+_MIXES = {
+    "djb2 with exclusive or": ("a22d2b75", "a1c241b1", "126e90a3", "e0d6a9e1"),
+    "elf": ("ab670e4d", "d2670e4d", "a5b5deea", "beb84eaa"),
+    "by 131": ("71e404da", "84a96994", "d98ee68a", "81fe3498"),
+    "js": ("7ee14b90", "91e3b600", "df6c7a08", "fa77aa37"),
+    "by 37": ("9d1c1743", "9fd8c3af", "66c6f326", "d3ed8d77"),
+    "by 257": ("47a293f3", "61f357c4", "402a75c8", "4c1d6237"),
+    "rotating": ("a1a9775c", "35a975c2", "f646e1f4", "eb46e1f9"),
+    "murmur2": ("9294c8c9", "0fd17164", "8be98d75", "4dc32913"),
+    "xxh32": ("ab2cd31e", "66839bbe", "30800842", "e86e7b83"),
+}
+
+ALIKE = _CHECKSUMS | _MIXES
 """By the checksum, of 16 or 32 bits: texts that share it two by two, and so every one that is cut
 from it. They were found by trying."""
 
 
-def _of_one_checksum(random: Random, number: int) -> Iterator[str]:
-    texts = list(ALIKE.values())
-    first = random.randrange(len(texts))
-    for pair in (slice(0, 2), slice(2, 4)):
-        yield from chain.from_iterable(t[pair] for t in texts[first:] + texts[:first])
-    yield from _letters(random, number)
+def _of_checksums(name: str, alike: Mapping[str, Sequence[str]]) -> Style:
+    def style(random: Random, number: int) -> Iterator[str]:
+        texts = list(alike.values())
+        first = random.randrange(len(texts))
+        for pair in (slice(0, 2), slice(2, 4)):
+            yield from chain.from_iterable(t[pair] for t in texts[first:] + texts[:first])
+        yield from _letters(random, number)
+
+    style.__name__ = name
+    return style
 
 
 def _of_one_sum(random: Random, number: int) -> Iterator[str]:
@@ -227,8 +251,10 @@ STYLES: tuple[Style, ...] = (
     _words,
     _of_blocks("alike by 31", "Aa", "BB"),  # by 31, as Java has it
     _of_blocks("alike by 33", "Ez", "FY"),  # by 33
-    _of_one_checksum,
+    _of_checksums("of one checksum", _CHECKSUMS),
     _of_one_sum,
+    _of_checksums("of one mix", _MIXES),
+    _padded,
 )
 
 

@@ -35,6 +35,7 @@ from mmcache_vectors.manager import (
 
 from ..targets.protocol import ALLOCATE_AGAIN, Answer, Case
 from .changes import (
+    ANY_WIDTH,
     SCALED,
     WIDTHS,
     Back,
@@ -214,7 +215,7 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[Change, ...]]:
             changes += [
                 *([_BETWEEN] if ends else ()),
                 *([_AFTER_A_LIFE] if len(case.calls) <= _LONG else ()),
-                other_room(WIDTHS[number // 8 % len(WIDTHS)], largest),
+                other_room(ANY_WIDTH[number // 8 % len(ANY_WIDTH)], largest),
                 *([one] if (one := composed(case, number)) is not None else ()),
             ]
         yield tuple(changes)
