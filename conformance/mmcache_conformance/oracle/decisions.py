@@ -94,7 +94,10 @@ def explained(report: TargetReport, vectors: Iterable[AnyVector]) -> TargetRepor
             decided_by = by_vector.get(verdict.id)
             early = None if decided_by is None else played.broken_first(verdict.id, decided_by)
             verdict = msgspec.structs.replace(
-                verdict, broke=early or _broken(vector, failure), decision=decided_by
+                verdict,
+                broke=early or _broken(vector, failure),
+                decision=decided_by,
+                seen_late=decided_by is None and not _shows_all(vector, failure),
             )
         verdicts.append(verdict)
     return msgspec.structs.replace(
@@ -210,6 +213,14 @@ def _broken(vector: Vector, failure: CallFailure) -> tuple[str, ...]:
     return blamed(system, vector.parameters, calls, failure.differences)
 
 
+def _shows_all(vector: Vector, failure: CallFailure) -> bool:
+    """Whether the vector has the state after each call before the failing one.
+
+    In a larger world as well: where something is wrong there, all is looked at again.
+    """
+    return all(step.expect.observe != Observed() for step in vector.steps[: failure.step])
+
+
 def _broken_passes(failure: PassFailure) -> tuple[str, ...]:
     return tuple(dict.fromkeys(b.clause for b in failure.breaches if b.clause != "error"))
 
@@ -279,8 +290,7 @@ class _Played:
         """
         vector, failure = self._vectors[id], self._failures[id]
         steps = vector.steps[: failure.step + 1]
-        shown = all(step.expect.observe != Observed() for step in steps)
-        if shown or failure.stretched is not None:
+        if _shows_all(vector, failure) or failure.stretched is not None:
             return None
         names = explained_by.partition(" or ")[0].split(" and ")
         right = Replay(specified(vector.manager), vector.parameters, record=False)
