@@ -2,10 +2,10 @@
 
 import gc
 
-from tests.support.drivers import build, vectors
+from tests.support.drivers import build, short_folder, vectors
 from tests.support.hand_made import hand_made, start, vector_directory
 
-__all__ = ["build", "hand_made", "start", "vector_directory", "vectors"]
+__all__ = ["build", "hand_made", "short_folder", "start", "vector_directory", "vectors"]
 
 
 def pytest_collection_finish() -> None:

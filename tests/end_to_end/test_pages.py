@@ -190,6 +190,7 @@ def broken_by(system: TransitionSystem, vector: Vector) -> tuple[str, ...]:
     return ()
 
 
+@pytest.mark.slow
 def test_the_table_of_releases_is_what_the_spec_predicts() -> None:
     """For the releases whose decisions the specification describes."""
     from mmcache_spec.model.releases import RELEASES

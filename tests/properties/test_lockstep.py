@@ -386,6 +386,7 @@ def test_a_known_bad_manager_is_found(
 # --- it goes where it matters ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_random_runs_reach_every_kind_of_step() -> None:
     seen: Counter[str] = Counter()
 

@@ -17,10 +17,11 @@ import pytest
 
 import mmcache_conformance
 from mmcache_conformance.suites.load import load_suite
+from mmcache_conformance.suites.select import parse_selection
 from mmcache_conformance.targets.command import CommandTarget
 from mmcache_conformance.verdicts.model import TargetReport
 from mmcache_conformance.verdicts.run import run_target
-from mmcache_vectors.manager import Vector
+from mmcache_vectors.manager import Vector, encode
 
 CPP = Path(str(mmcache_conformance.__file__)).parent / "adapters" / "cpp"
 MISBEHAVES = Path(__file__).parents[1] / "end_to_end" / "programs" / "misbehaves.py"
@@ -34,9 +35,28 @@ def without(tool: str) -> None:
     pytest.skip(f"no {tool}")
 
 
+SHORT = "not long and not wheel"
+"""For `-k`: all but the vectors of some hundred calls, of which a failure is explained slowly."""
+
+
 @pytest.fixture(scope="session")
 def vectors() -> tuple[Vector, ...]:
     return load_suite()
+
+
+def short_vectors() -> tuple[Vector, ...]:
+    """What `-k SHORT` selects: for tests in which the length of a vector is nothing."""
+    chosen = parse_selection(SHORT)
+    return tuple(v for v in load_suite() if chosen(v))
+
+
+@pytest.fixture(scope="session")
+def short_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The short vectors, for a command that takes `--vectors` and no `-k`."""
+    folder = tmp_path_factory.mktemp("short")
+    for vector in short_vectors():
+        (folder / f"{vector.id}.json").write_bytes(encode(vector))
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from mmcache_conformance.targets.api import is_api_error
 from mmcache_conformance.targets.vllm.source import find_source, load_classes
 from mmcache_conformance.verdicts.run import run_target
 from tests.known_bad.other_apis import OTHER_APIS
+from tests.support.drivers import SHORT
 from tests.support.plain_managers import Manager
 from tests.support.quick import only_quick
 
@@ -42,7 +43,7 @@ class ScoreEncoderCacheManager(EncoderCacheManager):
 
 def invoke(command: str, *words: object) -> Result:
     """The vectors are played as they are: what larger worlds find is not asked here."""
-    given = [command, "--plain", *map(str, words)]
+    given = [command, "--plain", *(["-k", SHORT] if command == "run" else []), *map(str, words)]
     return CliRunner().invoke(cli, given, prog_name="mmcache-conformance")
 
 

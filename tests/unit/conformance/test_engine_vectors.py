@@ -42,6 +42,7 @@ from mmcache_vectors.manager import encode as encode_manager
 VECTORS = load_suite(None, ENGINES)
 
 
+@pytest.mark.slow
 def test_the_vectors_are_what_their_seeds_generate() -> None:
     assert generate() == list(VECTORS)
 

@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmcache_conformance.cli import cli
-from mmcache_conformance.suites.load import load_suite
 from mmcache_conformance.verdicts.expected import (
     ExpectedFailuresError,
     apply_expected,
@@ -21,6 +20,7 @@ from mmcache_conformance.verdicts.expected import (
 )
 from mmcache_conformance.verdicts.model import TargetReport, Verdict
 from mmcache_vectors.manager import Vector
+from tests.support.drivers import SHORT, short_vectors
 
 LINK = "https://example.org/issues/1"
 WRONG = "tests.known_bad.managers:UnfilteredReport"
@@ -142,11 +142,13 @@ def test_the_schema(tmp_path: Path) -> None:
 class TestCommand:
     def invoke(self, *words: str) -> Result:
         return CliRunner().invoke(
-            cli, ["run", "--in-process", "--plain", *words], prog_name="mmcache-conformance"
+            cli,
+            ["run", "--in-process", "--plain", "-k", SHORT, *words],
+            prog_name="mmcache-conformance",
         )
 
     def test_an_expected_failure_does_not_fail_the_run(self, tmp_path: Path) -> None:
-        mine = [v.id for v in load_suite() if "unfiltered_report" in v.kills]
+        mine = [v.id for v in short_vectors() if "unfiltered_report" in v.kills]
         path = written(tmp_path / "x.json", *(entry(vector=id) for id in mine))
         assert self.invoke(WRONG).exit_code == 1
         result = self.invoke(WRONG, "--expected", str(path))

@@ -16,7 +16,6 @@ from mmcache_conformance.differ.units import plan_of
 from mmcache_conformance.implementation import Implementation
 from mmcache_conformance.oracle.garbage import without_collections
 from mmcache_conformance.oracle.known import Known, Seen, Sieve, known_of
-from mmcache_conformance.suites.load import load_suite
 from mmcache_conformance.targets.protocol import Answer
 from mmcache_conformance.targets.python import ManagerClasses, PythonTarget
 from mmcache_conformance.verdicts.expected import ExpectedFailure, ExpectedFailures
@@ -26,8 +25,9 @@ from mmcache_spec.model.decisions import system_of
 from mmcache_spec.oracle import Replay
 from mmcache_vectors.manager import GetFreedMmHashes, Vector
 from tests.known_bad.managers import UnfilteredReport
+from tests.support.drivers import short_vectors
 
-SUITE = load_suite()
+SUITE = short_vectors()
 X, Y = "unfiltered_report", "first_occurrence_release"
 EITHER = frozenset({X, Y})
 

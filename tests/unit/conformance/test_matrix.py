@@ -32,11 +32,17 @@ from mmcache_conformance.targets.vllm.source import find_source
 from mmcache_conformance.targets.vllm.wheel import IndexUnreachable
 from mmcache_conformance.verdicts.model import TargetReport, Verdict
 from mmcache_vectors.manager import Vector
+from tests.support.drivers import short_vectors
 
 from .test_reports import Tags
 
 WRONG = "tests.known_bad.managers:UnfilteredReport"
 ALSO_WRONG = "mmcache_conformance.engines.reference:Unfiltered"
+
+
+@pytest.fixture(scope="module")
+def vectors() -> tuple[Vector, ...]:
+    return short_vectors()
 
 
 def row(
@@ -199,12 +205,13 @@ class TestCommand:
         assert "0.33.0: not run: vllm 0.33.0 is not in the cache" in result.output
 
     def test_a_defect_that_comes_back_and_what_counts_as_one(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, short_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PIP_NO_INDEX", "1")
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         also = (word for name in (WRONG, "reference", ALSO_WRONG) for word in ("--also", name))
-        result = invoke("--in-process", "--releases", "0.0.1", *also)
+        some = ("--vectors", str(short_folder))
+        result = invoke("--in-process", "--releases", "0.0.1", *also, *some)
         assert result.exit_code == 0, result.output
         line = f"first met in {WRONG}, last in {ALSO_WRONG}, but not in all between; no later"
         assert line in result.output
@@ -227,8 +234,8 @@ def few() -> str:
 
 @pytest.mark.network
 class TestReleases:
-    def test_the_files(self, few: str, tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
-        to = ("--out", str(tmp_path / "out"))
+    def test_the_files(self, few: str, tmp_path: Path, short_folder: Path) -> None:
+        to = ("--out", str(tmp_path / "out"), "--vectors", str(short_folder))
         result = invoke("--in-process", "--releases", few, *to, "--also", WRONG)
         assert result.exit_code == 0, result.output
         assert "0.9.2: not run: out of scope: " in result.output

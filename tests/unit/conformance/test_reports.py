@@ -41,10 +41,15 @@ from mmcache_conformance.verdicts.model import (
 )
 from mmcache_conformance.verdicts.run import run_target, summarise
 from mmcache_vectors.manager import Vector
-from tests.support.drivers import without
+from tests.support.drivers import SHORT, short_vectors, without
 
 HOSTILE = "</script><script>document.title='owned'</script>&\"'\x00\x1b[31m\ud800`````|*_"
 WRONG = "tests.known_bad.managers:UnfilteredReport"
+
+
+@pytest.fixture(scope="module")
+def vectors() -> tuple[Vector, ...]:
+    return short_vectors()
 
 
 def report_on(spec: str, vectors: Sequence[Vector]) -> TargetReport:
@@ -298,6 +303,8 @@ def test_the_command_writes_them(tmp_path: Path, vectors: tuple[Vector, ...]) ->
         "run",
         WRONG,
         "--plain",
+        "-k",
+        SHORT,
         "--html",
         files[0],
         "--junit",

@@ -51,6 +51,7 @@ class _View:
     """A request with something of it changed."""
 
     def __init__(self, request: Request, items: Any = None, sizes: Any = None) -> None:
+        self.request = request
         self.request_id = request.request_id
         self.mm_features = request.mm_features if items is None else items
         self._sizes = sizes or request.get_num_encoder_embeds
@@ -95,9 +96,18 @@ class _ByKey(_ByView):
         raise NotImplementedError
 
     def seen(self, request: Any) -> Any:
-        first: dict[str, str] = self.__dict__.setdefault("_first", {})
-        names = (f.identifier for f in request.mm_features)
-        return _View(request, [_Feature(first.setdefault(self.key(n), n)) for n in names])
+        views: dict[int, Any] = self.__dict__.setdefault("_views", {})
+        if id(request) not in views:
+            first: dict[str, str] = self.__dict__.setdefault("_first", {})
+            features: dict[str, _Feature] = {}
+            for f in request.mm_features:
+                if f.identifier not in features:
+                    name = first.setdefault(self.key(f.identifier), f.identifier)
+                    features[f.identifier] = _Feature(name)
+            items = [features[f.identifier] for f in request.mm_features]
+            # The view keeps the request: nothing else comes to its address.
+            views[id(request)] = _View(request, items)
+        return views[id(request)]
 
 
 class CutsNames(_ByKey):
@@ -144,6 +154,8 @@ class FewPositions(_ByView):
     """Positions in eight bits."""
 
     def seen(self, request: Any) -> Any:
+        if len(request.mm_features) <= 256:
+            return request
         by_place = {k % 256: f for k, f in reversed(list(enumerate(request.mm_features)))}
         real = {k % 256: k for k, f in enumerate(request.mm_features) if "nobody" not in
                 f.identifier}  # fmt: skip

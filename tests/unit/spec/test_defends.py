@@ -27,7 +27,13 @@ def test_every_vector_defends_some_clause_and_what_it_is_about() -> None:
         assert set(vector.clauses) <= set(found)
 
 
-@pytest.mark.parametrize("vector", VECTORS[::9], ids=lambda v: v.id)
+@pytest.mark.parametrize(
+    "vector",
+    [
+        pytest.param(v, marks=[pytest.mark.slow] if len(v.steps) > 100 else [], id=v.id)
+        for v in VECTORS[::9]
+    ],
+)
 def test_the_manifest_says_what_is_seen(vector: object) -> None:
     from mmcache_vectors.manager import Vector
 
