@@ -202,7 +202,7 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[Change, ...]]:
         style = STYLES[(number + 9 * k) % len(STYLES)]
         other = STYLES[(number // 64 + 5 * k) % len(STYLES)]
         changes = [other_names(style, other, number + k)]
-        if k == 1 and number // 5 % 3 == 0:
+        if k == 1 and min(len(hashes), len(requests)) > 1 and number // 5 % 2 == 0:
             joined = JOINED[number // 16 % len(JOINED)]
             changes = [other_names(joined, joined, number, roll=True)]
         if k == 0:
