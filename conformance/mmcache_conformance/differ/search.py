@@ -39,7 +39,7 @@ from .report import Finding
 from .shrink import Candidate, Shrunk, shrink, without_parts
 from .units import plan_of
 from .walks import CompiledShape, Edge, WalkedWorld
-from .worlds import draw_parameters, draw_shape
+from .worlds import draw_parameters, draw_shape, in_one_line
 
 __all__ = ["Campaign", "Done", "left_out", "search"]
 
@@ -230,7 +230,9 @@ class _Unit:
             draw_shape(random, self._manager, self._plan.largest), self._capabilities
         )
         while wanted > 0:
+            longest = self._campaign.calls or max(self._plan.calls)
             parameters = draw_parameters(random, shape.shape, self._most)
+            parameters = in_one_line(parameters, longest)
             world = WalkedWorld(shape, parameters, self._shown)
             batch = [self._sequence(world) for _ in range(min(self._plan.batch, wanted))]
             wanted -= len(batch)

@@ -28,6 +28,7 @@ __all__ = [
     "FAR",
     "GAP",
     "LARGEST_NUMBER",
+    "MOST_LETTERS",
     "SAFE_NUMBER",
     "SCALED",
     "WIDTHS",
@@ -103,7 +104,7 @@ def other_names(style: Style, other: Style, number: int, *, roll: bool = False) 
     return Change(f"hashes: {style_name(style)}, requests: {style_name(other)}", make)
 
 
-_MOST_LETTERS = 10_000_000
+MOST_LETTERS = 10_000_000
 """Calls times letters of all names: an adapter that shows everything after every call must be able
 to say that in one line."""
 
@@ -126,7 +127,7 @@ def _renamed(
         zip(requests, draw_names(random, len(requests), other, first_ones=roll), strict=True)
     )
     letters = sum(map(len, to_hash.values())) + sum(map(len, to_request.values()))
-    if len(case.calls) * letters > _MOST_LETTERS:
+    if len(case.calls) * letters > MOST_LETTERS:
         return _renamed(case, _short, _short, random, roll)
     return _with_names(case, to_hash, to_request)
 
@@ -325,8 +326,12 @@ SCALED = (
 )
 
 
-def other_room(width: int, largest: int) -> Change:
-    """Capacity just beyond what a counter of so many bits holds, and as much promised."""
+def other_room(width: int, largest: int, *, exactly: bool = False) -> Change:
+    """Capacity just beyond what a counter of so many bits holds, and as much promised.
+
+    If `exactly`, the capacity is the first number that it does not hold, so that what is wanted and
+    what there is lie on both sides as soon as one thing is cached; else some are beyond.
+    """
     if 1 << width > largest + 1:
         width = 53
 
@@ -335,7 +340,8 @@ def other_room(width: int, largest: int) -> Change:
         promised = [c.num_embeds_to_schedule for c in case.calls if isinstance(c, CanAllocate)]
         reach = case.parameters.cache_size + max(sizes, default=0) + max(promised, default=0) + 1
         at_the_limit = 1 << width > largest // 2
-        more = largest - reach if at_the_limit else (1 << width) - 1 - reach // 2
+        below = case.parameters.cache_size if exactly else reach // 2 + 1
+        more = largest - reach if at_the_limit else (1 << width) - below
         return _with_numbers(case, lambda n: n + max(0, more), lambda n: n)
 
     return Change(f"capacity and what is promised larger by about 2**{width}", make)

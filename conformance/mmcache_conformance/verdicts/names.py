@@ -12,7 +12,7 @@ from itertools import chain, count, islice, product
 from random import Random
 from zlib import adler32
 
-__all__ = ["ALIKE", "JOINED", "STYLES", "Style", "draw_names", "style_name"]
+__all__ = ["ALIKE", "BY_SIGN", "JOINED", "STYLES", "Style", "draw_names", "style_name"]
 
 Style = Callable[[Random, int], Iterator[str]]
 """Names of one style, at least as many as are asked for; some may occur twice."""
@@ -117,10 +117,16 @@ def _spaces(random: Random, number: int) -> Iterator[str]:
     return (signs * k + "a" + signs * j for k in count() for j in range(k + 1))
 
 
+def _padded_with(sign: str) -> Iterator[str]:
+    return (sign * k + "a1" + sign * j for k in count() for j in range(k + 2))
+
+
 def _padded(random: Random, number: int) -> Iterator[str]:
     """What is filled up to a length at either end: with zeros, as base64, as a path or a number."""
-    sign = random.choice("==0.-_/~+*x#")
-    return (sign * k + "a1" + sign * j for k in count() for j in range(k + 2))
+    return _padded_with(random.choice(_PADS))
+
+
+_PADS = "=0.-_/~+*x# \t\n"
 
 
 def _escapes(random: Random, number: int) -> Iterator[str]:
@@ -130,8 +136,34 @@ def _escapes(random: Random, number: int) -> Iterator[str]:
 
 def _ends_of_texts(random: Random, number: int) -> Iterator[str]:
     """Behind a sign at which a text ends for C, for a shell, for a line, for a list."""
-    sign = random.choice(("\0", "\0", "\n", "/", "\\", "#", ":", ",", ";", "|", "%", "@", "?"))
-    return (f"a{sign}{x}" for x in _letters(random, number))
+    return _behind(random.choice((_ENDS[0], *_ENDS)), number)
+
+
+def _behind(sign: str, number: int) -> Iterator[str]:
+    return chain((f"a{sign}{x}" for x in _letters(Random(0), number)), (f"a{sign}", f"{sign}a"))
+
+
+_ENDS = (
+    "\0",
+    "\n",
+    "/",
+    "\\",
+    "#",
+    ":",
+    ",",
+    ";",
+    "|",
+    "%",
+    "@",
+    "?",
+    "=",
+    "&",
+    "+",
+    "-",
+    "_",
+    ".",
+    "~",
+)
 
 
 def _separators(random: Random, number: int) -> Iterator[str]:
@@ -274,6 +306,20 @@ def _joined_by(sign: str, called: str) -> Style:
     style.__name__ = f"parts joined by {called}"
     return style
 
+
+def _of_sign(name: str, sign: str, names: Callable[[int], Iterator[str]]) -> Style:
+    def style(random: Random, number: int) -> Iterator[str]:
+        return names(number)
+
+    style.__name__ = f"{name} the sign {ord(sign):04x}"
+    return style
+
+
+BY_SIGN: tuple[Style, ...] = (
+    *(_of_sign("padded with", sign, lambda n, s=sign: _padded_with(s)) for sign in _PADS),  # type: ignore[misc]
+    *(_of_sign("behind", sign, lambda n, s=sign: _behind(s, n)) for sign in _ENDS),  # type: ignore[misc]
+)
+"""The styles that are about one sign, with each sign there is."""
 
 JOINED: tuple[Style, ...] = tuple(
     _joined_by(sign, called)

@@ -46,7 +46,7 @@ from .changes import (
     other_positions,
     other_room,
 )
-from .names import JOINED, STYLES
+from .names import BY_SIGN, JOINED, STYLES
 
 __all__ = [
     "BESIDE",
@@ -193,7 +193,7 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[Change, ...]]:
     if min(len(hashes), len(requests)) >= _A_ROLL and len(case.calls) <= _SHORT_ROLL:
         for k, style in enumerate(STYLES):
             yield (other_names(style, STYLES[k - 7], number + k, roll=True),)
-        for style in JOINED:
+        for style in JOINED + BY_SIGN:
             yield (other_names(style, style, number, roll=True),)
         return
     positions = other_positions(case, number)
@@ -206,7 +206,10 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[Change, ...]]:
             joined = JOINED[number // 16 % len(JOINED)]
             changes = [other_names(joined, joined, number, roll=True)]
         if k == 0:
-            changes += [other_room(WIDTHS[number % len(WIDTHS)], largest), positions]
+            changes += [
+                other_room(WIDTHS[number % len(WIDTHS)], largest, exactly=number // 11 % 2 == 0),
+                positions,
+            ]
         elif k == 1:
             changes += [SCALED[number // 4 % 2], _ALLOCATED]
         else:
@@ -215,7 +218,7 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[Change, ...]]:
             changes += [
                 *([_BETWEEN] if ends else ()),
                 *([_AFTER_A_LIFE] if len(case.calls) <= _LONG else ()),
-                other_room(ANY_WIDTH[number // 8 % len(ANY_WIDTH)], largest),
+                other_room(ANY_WIDTH[number // 8 % len(ANY_WIDTH)], largest, exactly=True),
                 *([one] if (one := composed(case, number)) is not None else ()),
             ]
         yield tuple(changes)
