@@ -235,8 +235,20 @@ class Replay:
         self.steps: list[Step] = []
         """What has been done so far, refused calls left out."""
 
-    def answer(self, call: Call) -> Expect | None:
-        """What the system answers; None where the call is one that its guards refuse."""
+    def answer(self, call: Call, *, shown: bool = True) -> Expect | None:
+        """What the system answers; None where the call is one that its guards refuse.
+
+        Without its state, which takes half of the time, where that need not be `shown`.
+        """
+        step = self.made(call)
+        if step is None:
+            return None
+        world = self.interpreter.world
+        seen = observe(self.system, world, step.after) if shown else Observed()
+        return Expect(_returned(step.result, _identifiers(world)), seen)
+
+    def made(self, call: Call) -> Step | None:
+        """The same for who does not ask what it answers."""
         if self._twins and self._clashes(call):
             return None
         for candidate in spec_calls(self.system, call):
@@ -244,9 +256,7 @@ class Replay:
             if not step.refused_by:
                 self.state = step.after
                 self.steps.append(step)
-                world = self.interpreter.world
-                seen = observe(self.system, world, step.after)
-                return Expect(_returned(step.result, _identifiers(world)), seen)
+                return step
         return None
 
     def _clashes(self, call: Call) -> bool:

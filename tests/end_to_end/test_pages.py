@@ -100,7 +100,7 @@ OF_OTHERS = {
     *("--write", "--check"),  # of `python -m mmcache_spec.generate.engine_seeds`
     "--sample",
     "--seed",  # of tests.tools.mutants.run
-    "--list",  # of tests.tools.faults.kill
+    *("--list", "--escaped"),  # of tests.tools.faults.kill
 }
 
 

@@ -13,17 +13,18 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from mmcache_spec.kernel.digest import digest
-from mmcache_spec.model.decisions import system_of
+from mmcache_spec.model.decisions import DECISIONS, system_of
 from mmcache_spec.oracle import Replay, answers_otherwise
 from mmcache_vectors.manager import Expect, Manager, Provenance, Step, Vector, content_id
 
 from ..errors import AdapterError, TargetError
 from ..implementation import Implementation
 from ..oracle.blame import blamed
-from ..oracle.decisions import agreeing, decisions_about
+from ..oracle.decisions import agreeing
 from ..oracle.garbage import without_collections
 from ..oracle.known import Choice, Known, Seen, Sieve, nothing_known
 from ..oracle.systems import specified
+from ..oracle.taken import decisions_about
 from ..targets.command import Posted
 from ..targets.open import open_manager
 from ..targets.protocol import ALLOCATE_AGAIN, CALLS, MANAGERS, OBSERVABLES, Case
@@ -38,7 +39,7 @@ from .report import Finding
 from .shrink import Candidate, Shrunk, shrink, without_parts
 from .units import plan_of
 from .walks import CompiledShape, Edge, WalkedWorld
-from .worlds import draw_parameters, draw_shape
+from .worlds import draw_parameters, draw_shape, in_one_line
 
 __all__ = ["Campaign", "Done", "left_out", "search"]
 
@@ -229,7 +230,9 @@ class _Unit:
             draw_shape(random, self._manager, self._plan.largest), self._capabilities
         )
         while wanted > 0:
+            longest = self._campaign.calls or max(self._plan.calls)
             parameters = draw_parameters(random, shape.shape, self._most)
+            parameters = in_one_line(parameters, longest)
             world = WalkedWorld(shape, parameters, self._shown)
             batch = [self._sequence(world) for _ in range(min(self._plan.batch, wanted))]
             wanted -= len(batch)
@@ -397,7 +400,8 @@ class _Unit:
         kills = tuple(
             name
             for name in decisions_about(manager)
-            if answers_otherwise(system_of([name]), candidate.parameters, steps)
+            if name in DECISIONS
+            and answers_otherwise(system_of([name]), candidate.parameters, steps)
         )
         return Vector(
             format="mmcache/vector",

@@ -14,7 +14,7 @@ from mmcache_spec.evaluate.interpreter import World
 from mmcache_spec.oracle import world_of
 from mmcache_vectors.manager import Item, Manager, Parameters, Request
 
-from ..verdicts.changes import SAFE_NUMBER
+from ..verdicts.changes import MOST_LETTERS, SAFE_NUMBER
 from ..verdicts.names import draw_names
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Shape",
     "draw_parameters",
     "draw_shape",
+    "in_one_line",
     "open_world",
 ]
 
@@ -140,6 +141,23 @@ def draw_parameters(random: Random, shape: Shape, most: int = SAFE_NUMBER) -> Pa
     )
     # A question may be about one more than is free.
     return _parameters(shape, min(capacity, most - 2), names, sizes, requests)
+
+
+def in_one_line(parameters: Parameters, calls: int) -> Parameters:
+    """The same world, under short names if so many calls could not be answered in one line.
+
+    A target that shows all its state after every call writes every name as often.
+    """
+    hashes = dict.fromkeys(i.identifier for r in parameters.requests for i in r.items)
+    letters = sum(map(len, hashes)) + sum(len(r.request_id) for r in parameters.requests)
+    if 3 * calls * letters <= MOST_LETTERS:
+        return parameters
+    short = {name: f"h{k}" for k, name in enumerate(hashes)}
+    requests = tuple(
+        Request(f"r{k + 1}", tuple(Item(short[i.identifier], i.num_embeds) for i in r.items))
+        for k, r in enumerate(parameters.requests)
+    )
+    return Parameters(parameters.cache_size, requests)
 
 
 def _request_ids(random: Random, count: int) -> list[str]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from mmcache_spec.model.decisions import DECISIONS
 from mmcache_spec.model.variants import VARIANTS
 
+from ..oracle.set_order import SET_ORDER
+from ..oracle.taken import KNOWN
 from ..suites.load import AnyVector
 from ..verdicts.model import TargetReport
 
@@ -41,6 +42,7 @@ class Defect(msgspec.Struct, frozen=True):
 def defects(rows: Sequence[TargetReport], vectors: Sequence[AnyVector]) -> Iterator[Defect]:
     """Each wrong decision that some row has, in the order in which they were first met."""
     wrong = dict.fromkeys(name for vector in vectors for name in vector.kills)
+    wrong |= dict.fromkeys(d.name for row in rows for d in row.decisions if d.name in KNOWN)
     found: list[tuple[int, Defect]] = []
     for variant in wrong:
         state = [has_defect(row, variant, vectors) for row in rows]
@@ -66,6 +68,8 @@ def defects(rows: Sequence[TargetReport], vectors: Sequence[AnyVector]) -> Itera
 
 
 def _says(variant: str, own: Sequence[AnyVector]) -> str:
+    if variant not in VARIANTS and variant in KNOWN:
+        return KNOWN[variant].says
     if variant in VARIANTS and (not own or own[0].kind == "processor_cache"):
         return VARIANTS[variant].says
     return own[0].description.removeprefix("An engine fails here if ") if own else variant
@@ -73,6 +77,8 @@ def _says(variant: str, own: Sequence[AnyVector]) -> str:
 
 def _clauses(variant: str, own: Sequence[AnyVector]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(clause for v in own for clause in v.clauses))
+    if variant not in VARIANTS and variant in KNOWN:
+        return (KNOWN[variant].clause,)
     expected = VARIANTS[variant].expected if variant in VARIANTS else None
     if found or expected is None:
         return found
@@ -80,7 +86,7 @@ def _clauses(variant: str, own: Sequence[AnyVector]) -> tuple[str, ...]:
 
 
 def _reports(variant: str) -> tuple[str, ...]:
-    known = DECISIONS.get(variant) or VARIANTS.get(variant)
+    known = KNOWN.get(variant) or VARIANTS.get(variant)
     return () if known is None else known.seen_in
 
 
@@ -90,7 +96,7 @@ def has_defect(row: TargetReport, variant: str, vectors: Sequence[AnyVector]) ->
     Where the failures were played again, that is known; else it has if it fails every vector that
     the decision fails.
     """
-    about = {vector.id for vector in vectors if variant in vector.kills}
+    about = {vector.id for vector in vectors if variant in _shown_by(vector)}
     found = [v for v in row.verdicts if v.id in about and v.outcome != "skip"]
     if not found:
         return None
@@ -98,6 +104,13 @@ def has_defect(row: TargetReport, variant: str, vectors: Sequence[AnyVector]) ->
         taken = (d for d in row.decisions if not d.contradicted_by)
         return any(variant in (d.name, *d.alternatives) for d in taken)
     return all(v.outcome in {"fail", "xfail"} for v in found)
+
+
+def _shown_by(vector: AnyVector) -> tuple[str, ...]:
+    """What a vector tells from what is specified; in larger worlds, also the order of a set."""
+    if vector.kind == "encoder_cache":
+        return (*vector.kills, SET_ORDER.name)
+    return tuple(vector.kills)
 
 
 def unexplained(row: TargetReport, vectors: Sequence[AnyVector]) -> tuple[str, ...]:

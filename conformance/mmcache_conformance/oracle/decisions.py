@@ -15,11 +15,10 @@ from itertools import combinations
 
 import msgspec
 
-from mmcache_spec.model.decisions import DECISIONS, system_of
 from mmcache_spec.oracle import Replay
 from mmcache_vectors.clauses import clause
 from mmcache_vectors.engine import EngineVector
-from mmcache_vectors.manager import Call, Expect, Manager, Observed, Parameters, Step, Vector
+from mmcache_vectors.manager import Call, Manager, Observed, Parameters, Step, Vector
 from mmcache_vectors.pair import PairVector
 
 from ..suites.load import AnyVector
@@ -36,27 +35,31 @@ from ..verdicts.model import (
     Verdict,
 )
 from ..verdicts.signature import Signature, signature_of
-from ..verdicts.stretch import Stretched, hits_of, world_named
+from ..verdicts.stretch import Stretched, hits_of, stretched, world_named
 from .blame import blamed
+from .set_order import SET_ORDER, may_be_seen
 from .systems import specified
+from .taken import (
+    KNOWN,
+    decisions_about,
+    decisions_of,
+    excluding,
+    fails,
+    managers_taking,
+    only_shown,
+    way_giving,
+)
 
 __all__ = [
     "agreeing",
     "decided",
-    "decisions_about",
     "explained",
-    "only_shown",
     "taken_by",
     "takes",
 ]
 
 _MOST_TOGETHER = 3
 """So many decisions may be needed together to explain one failure."""
-
-_MOST_INPUTS = 1_100
-"""In a world with more of them a failure is not played again: it would take long."""
-
-_SYSTEM_NAME: dict[Manager, str] = {"encoder_cache": "ledger", "encoder_decoder": "encoder_decoder"}
 
 
 def explained(report: TargetReport, vectors: Iterable[AnyVector]) -> TargetReport:
@@ -91,7 +94,10 @@ def explained(report: TargetReport, vectors: Iterable[AnyVector]) -> TargetRepor
             decided_by = by_vector.get(verdict.id)
             early = None if decided_by is None else played.broken_first(verdict.id, decided_by)
             verdict = msgspec.structs.replace(
-                verdict, broke=early or _broken(vector, failure), decision=decided_by
+                verdict,
+                broke=early or _broken(vector, failure),
+                decision=decided_by,
+                seen_late=decided_by is None and not _shows_all(vector, failure),
             )
         verdicts.append(verdict)
     return msgspec.structs.replace(
@@ -137,7 +143,8 @@ def agreeing(
     kind: Manager, parameters: Parameters, calls: Sequence[Call], answers: Sequence[Answer]
 ) -> tuple[str, ...]:
     """The decisions whose manager answers and shows exactly this, in their order."""
-    return tuple(n for n in decisions_about(kind) if _agrees((n,), parameters, calls, answers))
+    mine = decisions_about(kind, parameters)
+    return tuple(n for n in mine if way_giving((n,), parameters, calls, answers) is not None)
 
 
 def takes(
@@ -152,16 +159,14 @@ def takes(
     No manager takes decisions of two kinds, or two ways of one switch.
     """
     mine = decisions_about(kind)
-    if any(name not in mine for name in names):
+    if any(name not in mine for name in names) or excluding(names):
         return False
-    if len({DECISIONS[name].switch[0] for name in names}) < len(names):
-        return False
-    return _agrees(names, parameters, calls, answers)
+    return way_giving(names, parameters, calls, answers) is not None
 
 
 def decided(name: str, vectors: tuple[str, ...] = (), first: str = "") -> Decision:
     """What is told of a decision."""
-    known = DECISIONS[name]
+    known = KNOWN[name]
     ought = clause(known.clause)
     return Decision(
         name=name,
@@ -208,56 +213,16 @@ def _broken(vector: Vector, failure: CallFailure) -> tuple[str, ...]:
     return blamed(system, vector.parameters, calls, failure.differences)
 
 
+def _shows_all(vector: Vector, failure: CallFailure) -> bool:
+    """Whether the vector has the state after each call before the failing one.
+
+    In a larger world as well: where something is wrong there, all is looked at again.
+    """
+    return all(step.expect.observe != Observed() for step in vector.steps[: failure.step])
+
+
 def _broken_passes(failure: PassFailure) -> tuple[str, ...]:
     return tuple(dict.fromkeys(b.clause for b in failure.breaches if b.clause != "error"))
-
-
-def _agrees(
-    names: Sequence[str],
-    parameters: Parameters,
-    calls: Sequence[Call],
-    answers: Sequence[Answer],
-    longer: Stretched | None = None,
-) -> bool:
-    """Whether the manager that takes these decisions gives all of these answers.
-
-    If the world is a larger one, `longer` puts what it says into the names and numbers of the
-    answers; the calls are then all that are made there.
-    To a call that the protocol does not allow in its state it may give any, and so raise: an error
-    there is its doing, where the caller has only done what is allowed of a manager that is right.
-    """
-    if not calls or not answers:
-        return False
-    if longer is None and len(answers) != len(calls):
-        return False  # of some calls nothing came back: the target broke down
-    if any(answer.error is not None for answer in answers[:-1]):
-        return False
-    replay = Replay(system_of(names), parameters, record=False)
-    between: Collection[int] = () if longer is None else longer.between
-    expected = iter(answers)
-    for k, call in enumerate(calls):
-        wrong = replay.answer(call)
-        if k in between and wrong is not None:
-            continue
-        given = next(expected, None)
-        if given is None:
-            return True
-        if given.error is not None:
-            return wrong is None
-        if wrong is None:
-            return False
-        told = Answer(wrong.returns, wrong.observe)
-        told = told if longer is None else longer.answer(k, told)
-        assert told.returns is None or isinstance(told.returns, bool | tuple)
-        if answer_differences(Expect(told.returns, told.observed), given):
-            return False
-    return True
-
-
-def only_shown(shows: Collection[str], answer: Answer) -> Answer:
-    """As much of the answer as the target shows."""
-    seen = {n: getattr(answer.observed, n) for n in OBSERVABLES if n in shows}
-    return Answer(answer.returns, Observed(**seen), answer.error)
 
 
 def _with(answer: Answer, differences: Iterable[Difference]) -> Answer:
@@ -291,6 +256,7 @@ class _Played:
             for v in judged
             if v.id in self._ran and isinstance(v.failure, CallFailure)
         }
+        self._spoken_against: dict[str, tuple[str, ...]] = {}
         self._agreeing = {id: self._singly(id) for id in self._failures}
 
     def decisions(self) -> dict[str, str]:
@@ -324,12 +290,12 @@ class _Played:
         """
         vector, failure = self._vectors[id], self._failures[id]
         steps = vector.steps[: failure.step + 1]
-        shown = all(step.expect.observe != Observed() for step in steps)
-        if shown or failure.stretched is not None:
+        if _shows_all(vector, failure) or failure.stretched is not None:
             return None
         names = explained_by.partition(" or ")[0].split(" and ")
         right = Replay(specified(vector.manager), vector.parameters, record=False)
-        wrong = Replay(system_of(names), vector.parameters, record=False)
+        managers = list(managers_taking(names, vector.parameters))
+        wrong = managers[self._way(id, names) or 0]
         for k, step in enumerate(steps):
             expect, got = right.answer(step.call), wrong.answer(step.call)
             if expect is None or got is None:
@@ -346,7 +312,7 @@ class _Played:
         """The decisions that nothing speaks against: not what passes, nor what they leave open."""
         taken = [
             name
-            for name in DECISIONS
+            for name in KNOWN
             if any(name in a for a in self._agreeing.values()) and not self._passing(name)
         ]
         while True:
@@ -384,8 +350,8 @@ class _Played:
         return tuple(
             id
             for id in ids
-            if name in _decisions_of(self._vectors[id])
-            and self._would_fail(name, self._vectors[id])
+            if name in decisions_of(self._vectors[id])
+            and fails((name,), self._vectors[id], self._offered.get(self._vectors[id].manager, ()))
         )
 
     def likenesses(self, left: Sequence[str]) -> Iterator[Decision]:
@@ -393,7 +359,7 @@ class _Played:
 
         One that explains less than half of what it fails itself is not told: so much is chance.
         """
-        for name in DECISIONS:
+        for name in KNOWN:
             alike = tuple(id for id in left if name in self._agreeing[id])
             against = self._contradicting(name) if alike else ()
             if against and len(against) < len(alike):
@@ -405,21 +371,21 @@ class _Played:
         vector = self._vectors[id]
         # What a vector tells apart in its own world says nothing of a larger one.
         larger = self._failures[id].stretched is not None
-        names = decisions_about(vector.manager) if larger else _decisions_of(vector)
-        return tuple(n for n in names if self._agrees(id, (n,)))
+        names = decisions_about(vector.manager) if larger else decisions_of(vector)
+        return tuple(n for n in names if self._way(id, (n,)) is not None)
 
     def _together(self, id: str, chosen: Sequence[str]) -> str | None:
         """Some of the decisions that the manager is known to have taken, together."""
-        mine = [n for n in chosen if DECISIONS[n].system == _SYSTEM_NAME[self._vectors[id].manager]]
+        about = decisions_about(self._vectors[id].manager)
+        mine = [n for n in chosen if n in about]
         for count in range(2, _MOST_TOGETHER + 1):
             for names in combinations(mine, count):
-                if len({DECISIONS[n].switch[0] for n in names}) == count and self._agrees(
-                    id, names
-                ):
+                if not excluding(names) and self._way(id, names) is not None:
                     return " and ".join(names)
         return None
 
-    def _agrees(self, id: str, names: Sequence[str]) -> bool:
+    def _way(self, id: str, names: Sequence[str]) -> int | None:
+        """The first way to take the decisions in which they answer as the target did, if any."""
         vector, failure = self._vectors[id], self._failures[id]
         steps = vector.steps[: failure.step + 1]
         answers = [self._shown(vector.manager, step) for step in steps]
@@ -430,10 +396,8 @@ class _Played:
         if name is not None:
             longer = world_named(case, name, self._largest, hits_of(vector))
         if longer is None:
-            return _agrees(names, vector.parameters, case.calls[: len(steps)], answers)
-        if sum(len(r.items) for r in longer.case.parameters.requests) > _MOST_INPUTS:
-            return False
-        return _agrees(names, longer.case.parameters, longer.case.calls, answers, longer)
+            return way_giving(names, vector.parameters, case.calls[: len(steps)], answers)
+        return way_giving(names, longer.case.parameters, longer.case.calls, answers, longer)
 
     def _contradicting(self, name: str) -> tuple[str, ...]:
         """The vectors that the decision fails, and the target passes or fails in another way."""
@@ -442,18 +406,33 @@ class _Played:
 
     def _passing(self, name: str) -> tuple[str, ...]:
         """The vectors that the target passes and that the decision fails, as far as it shows."""
-        return self._failing_among(name, (id for id in self._ran if id not in self._failures))
+        if name not in self._spoken_against:
+            self._spoken_against[name] = self._passing_now(name)
+        return self._spoken_against[name]
 
-    def _would_fail(self, name: str, vector: Vector) -> bool:
-        """Whether a manager that shows as much as the target, and takes the decision, fails."""
-        replay = Replay(system_of([name]), vector.parameters, record=False)
-        for step in vector.steps:
-            wrong = replay.answer(step.call)
-            if wrong is None:
-                return False  # it may do anything: no protocol is left to follow
-            if answer_differences(wrong, self._shown(vector.manager, step)):
-                return True
-        return False
+    def _passing_now(self, name: str) -> tuple[str, ...]:
+        passed = [id for id in self._ran if id not in self._failures]
+        found = self._failing_among(name, passed)
+        if name == SET_ORDER.name and self._larger_were_played:
+            found += tuple(id for id in passed if id not in found and self._fails_larger(name, id))
+        return found
+
+    @property
+    def _larger_were_played(self) -> bool:
+        """What fails in a larger world only says that such worlds were played."""
+        return any(failure.stretched is not None for failure in self._failures.values())
+
+    def _fails_larger(self, name: str, id: str) -> bool:
+        """Whether a decision about positions fails the vector where these are far apart."""
+        vector = self._vectors[id]
+        if name not in decisions_about(vector.manager):
+            return False
+        case, offered = case_of(vector), self._offered.get(vector.manager, ())
+        return any(
+            fails((name,), vector, offered, longer)
+            for longer in stretched(case, self._largest, offered, hits_of(vector))
+            if may_be_seen(longer.case.calls, _hits_in(longer, vector))
+        )
 
     def _shown(self, kind: Manager, step: Step) -> Answer:
         """The right answer, as much of it as the target shows."""
@@ -463,15 +442,11 @@ class _Played:
         return only_shown(self._offered.get(kind, ()), answer)
 
 
-def _decisions_of(vector: Vector) -> tuple[str, ...]:
-    """Those that the vector tells from what is specified; of a vector that says none, any may."""
-    mine = decisions_about(vector.manager)
-    return tuple(n for n in mine if n in vector.kills) if vector.kills else mine
-
-
-def decisions_about(kind: Manager) -> tuple[str, ...]:
-    """The decisions that a manager of this kind can take, in the order of the list."""
-    return tuple(n for n, d in DECISIONS.items() if d.system == _SYSTEM_NAME[kind])
+def _hits_in(longer: Stretched, vector: Vector) -> frozenset[int]:
+    """The numbers that the calls have there that find what they look for, in the vector."""
+    own = (k for k in range(len(longer.case.calls)) if k not in longer.between)
+    hits = frozenset(hits_of(vector))
+    return frozenset(k for number, k in enumerate(own) if number in hits)
 
 
 def _told(by_vector: Mapping[str, str], verdicts: Sequence[Verdict]) -> Iterator[Decision]:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 
-from mmcache_spec.model.decisions import system_of
-from mmcache_spec.oracle import Replay
 from mmcache_vectors.manager import Call, Manager, Parameters, Vector
 
 from ..errors import AdapterError
@@ -19,8 +17,9 @@ from ..verdicts.judge import answer_differences, first_difference
 from ..verdicts.model import Difference
 from ..verdicts.signature import Signature, signature_of
 from .blame import blamed
-from .decisions import agreeing, decisions_about, only_shown, takes
+from .decisions import agreeing, takes
 from .systems import specified
+from .taken import Asked, decisions_of, managers_taking, only_shown
 
 __all__ = ["Choice", "Known", "Seen", "Sieve", "known_of", "nothing_known"]
 
@@ -236,14 +235,15 @@ class _Allowed:
 
     def _is_listed(self, name: str, vector: Vector) -> bool:
         """Whether the vector, if a manager with this decision fails it, is listed for that."""
-        if name not in decisions_about(vector.manager):
+        if name not in decisions_of(vector):
             return True
-        if vector.kills and name not in vector.kills:
-            return True
-        replay = Replay(system_of([name]), vector.parameters)
+        managers = managers_taking((name,), vector.parameters)
+        return all(self._fails_as_listed(manager, vector) for manager in managers)
+
+    def _fails_as_listed(self, manager: Asked, vector: Vector) -> bool:
         shows = [n for n in OBSERVABLES if n in self._offered.get(vector.manager, ())]
         for k, step in enumerate(vector.steps):
-            wrong = replay.answer(step.call)
+            wrong = manager.answer(step.call)
             if wrong is None:
                 return True  # it may do anything: no protocol is left to follow
             shown = only_shown(shows, Answer(wrong.returns, wrong.observe))

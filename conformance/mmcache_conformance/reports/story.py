@@ -128,7 +128,10 @@ def broken_lines(vector: AnyVector, verdict: Verdict | None) -> list[str]:
     """The clauses that the failure broke, and the decision; unasked, those of the vector."""
     if verdict is None or verdict.broke is None:
         return clause_lines(vector)
-    lines = [f"breaks {c.id} {c.name}: {c.says}" for c in map(clause, verdict.broke)]
+    verb = "is seen at" if verdict.seen_late else "breaks"
+    lines = [f"{verb} {c.id} {c.name}: {c.says}" for c in map(clause, verdict.broke)]
+    if lines and verdict.seen_late:
+        lines.append("an earlier call may be what is wrong: not every state is compared here")
     if not verdict.broke:
         lines = ["breaks no clause by itself: it only differs from the specified answer"]
     if verdict.decision is not None:

@@ -23,15 +23,18 @@ from ..targets.protocol import Answer, Case
 from .names import Style, draw_names, style_name
 
 __all__ = [
+    "ANY_WIDTH",
     "FACTOR",
     "FAR",
     "GAP",
     "LARGEST_NUMBER",
+    "MOST_LETTERS",
     "SAFE_NUMBER",
     "SCALED",
     "WIDTHS",
     "Back",
     "Change",
+    "composed",
     "largest_number",
     "of_calls",
     "other_names",
@@ -61,8 +64,11 @@ LARGEST_NUMBER = (1 << 63) - 1
 _EXACT = {"c", "c++", "cpp", "rust", "go", "java", "kotlin", "c#", "swift", "zig", "python"}
 """Languages whose integers have 64 bits or more."""
 
-WIDTHS = (8, 15, 16, 24, 31, 32, 53, 63)
-"""Bits of counters, and of integers that floats have exactly."""
+WIDTHS = (8, 15, 16, 24, 31, 32, 53, 62, 63)
+"""Bits of counters, and of integers that floats have exactly; beyond 62, to double overflows."""
+
+ANY_WIDTH = range(7, 64)
+"""Fields beside others in one word may have any."""
 
 
 def largest_number(language: str) -> int:
@@ -98,7 +104,7 @@ def other_names(style: Style, other: Style, number: int, *, roll: bool = False) 
     return Change(f"hashes: {style_name(style)}, requests: {style_name(other)}", make)
 
 
-_MOST_LETTERS = 10_000_000
+MOST_LETTERS = 10_000_000
 """Calls times letters of all names: an adapter that shows everything after every call must be able
 to say that in one line."""
 
@@ -121,8 +127,15 @@ def _renamed(
         zip(requests, draw_names(random, len(requests), other, first_ones=roll), strict=True)
     )
     letters = sum(map(len, to_hash.values())) + sum(map(len, to_request.values()))
-    if len(case.calls) * letters > _MOST_LETTERS:
+    if len(case.calls) * letters > MOST_LETTERS:
         return _renamed(case, _short, _short, random, roll)
+    return _with_names(case, to_hash, to_request)
+
+
+def _with_names(
+    case: Case, to_hash: dict[str, str], to_request: dict[str, str]
+) -> tuple[Case, Back]:
+    parameters = case.parameters
     back_to_hash = {long: name for name, long in to_hash.items()}
     back_to_request = {long: name for name, long in to_request.items()}
     renamed = tuple(
@@ -178,12 +191,13 @@ def other_positions(case: Case, number: int) -> Change:
 
 
 def _moved(case: Case, gap: int, first: int) -> tuple[Case, Back]:
+    return _placed(case, lambda position: gap * position + first)
+
+
+def _placed(case: Case, moved: Callable[[int], int]) -> tuple[Case, Back]:
+    """Each position where `moved` says, in the same order; between them stands nobody's item."""
     parameters = case.parameters
     nobody = Item("nobody's", 1)
-
-    def moved(position: int) -> int:
-        return gap * position + first
-
     requests = []
     for request in parameters.requests:
         items = [nobody] * (moved(len(request.items) - 1) + 1 if request.items else 0)
@@ -194,19 +208,66 @@ def _moved(case: Case, gap: int, first: int) -> tuple[Case, Back]:
     longer = msgspec.structs.replace(
         case, parameters=Parameters(parameters.cache_size, tuple(requests)), calls=calls
     )
-
-    def position(at: int) -> int:
-        return (at - first) // gap if at >= first and (at - first) % gap == 0 else -at - 1
+    most = max((len(r.items) for r in parameters.requests), default=0)
+    back = {moved(place): place for place in range(most)}
 
     def undo(answer: Answer) -> Answer:
         held = answer.observed.held
         if held is None:
             return answer
-        back = {r: tuple(position(k) for k in ks) for r, ks in held.items()}
-        observed = msgspec.structs.replace(answer.observed, held=back)
+        placed = {r: tuple(back.get(k, -k - 1) for k in ks) for r, ks in held.items()}
+        observed = msgspec.structs.replace(answer.observed, held=placed)
         return Answer(answer.returns, observed, answer.error)
 
     return longer, undo
+
+
+MOST_FILLED = 1_000
+"""The most items of all requests together where positions and ids are chosen for one another."""
+
+
+def composed(case: Case, number: int) -> Change | None:
+    """Ids and positions of which many pairs are one text when the two are written together.
+
+    With the id in front, r1 at 2 is r at 12; in every second vector the position is in front, and
+    2 of 1r is 21 of r. Nothing where no request has two items, or there is no room for it.
+    """
+    requests = case.parameters.requests
+    most = max((len(r.items) for r in requests), default=0)
+    if not 2 <= most <= 3 * _FIGURES or not 2 <= len(requests) <= _MOST_COMPOSED:
+        return None
+    for in_front in (True, False) if number % 2 else (False,):
+        last = _composed_position(most - 1, most, in_front)
+        if (last + 1) * len(requests) <= MOST_FILLED:
+            return _composed(most, in_front)
+    return None
+
+
+_FIGURES, _MOST_COMPOSED = 8, 12
+"""Positions of one figure, from 2 on; and requests, of which each id has one letter more."""
+
+
+def _composed_position(at: int, most: int, in_front: bool) -> int:
+    """A third of the positions has one figure, a third a 1 beside it, a third two."""
+    width = -(-most // 3)
+    ones = "1" * (at // width)
+    figure = str(2 + at % width)
+    return int(figure + ones if in_front else ones + figure)
+
+
+def _composed(most: int, in_front: bool) -> Change:
+    def make(case: Case) -> tuple[Case, Back]:
+        hashes = {i.identifier: i.identifier for r in case.parameters.requests for i in r.items}
+        ids = {
+            r.request_id: "1" * k + "r" if in_front else "r" + "1" * k
+            for k, r in enumerate(case.parameters.requests)
+        }
+        named, undo_names = _with_names(case, hashes, ids)
+        longer, undo_positions = _placed(named, lambda k: _composed_position(k, most, in_front))
+        return longer, lambda answer: undo_names(undo_positions(answer))
+
+    first, second = ("position", "id") if in_front else ("id", "position")
+    return Change(f"requests and positions that are one, the {first} before the {second}", make)
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -265,8 +326,12 @@ SCALED = (
 )
 
 
-def other_room(width: int, largest: int) -> Change:
-    """Capacity just beyond what a counter of so many bits holds, and as much promised."""
+def other_room(width: int, largest: int, *, exactly: bool = False) -> Change:
+    """Capacity just beyond what a counter of so many bits holds, and as much promised.
+
+    If `exactly`, the capacity is the first number that it does not hold, so that what is wanted and
+    what there is lie on both sides as soon as one thing is cached; else some are beyond.
+    """
     if 1 << width > largest + 1:
         width = 53
 
@@ -275,7 +340,8 @@ def other_room(width: int, largest: int) -> Change:
         promised = [c.num_embeds_to_schedule for c in case.calls if isinstance(c, CanAllocate)]
         reach = case.parameters.cache_size + max(sizes, default=0) + max(promised, default=0) + 1
         at_the_limit = 1 << width > largest // 2
-        more = largest - reach if at_the_limit else (1 << width) - 1 - reach // 2
+        below = case.parameters.cache_size if exactly else reach // 2 + 1
+        more = largest - reach if at_the_limit else (1 << width) - below
         return _with_numbers(case, lambda n: n + max(0, more), lambda n: n)
 
     return Change(f"capacity and what is promised larger by about 2**{width}", make)

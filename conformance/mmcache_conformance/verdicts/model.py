@@ -123,6 +123,9 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     equality with the specification. None where that was not asked."""
     decision: str | None = None
     """The known wrong decision, or several together, whose manager does exactly the same."""
+    seen_late: bool = False
+    """Whether an earlier call may be what is wrong: the vector does not show the state after each,
+    and no decision says which. What `broke` is then that of the call at which it was seen."""
 
     @property
     def charged(self) -> tuple[str, ...]:

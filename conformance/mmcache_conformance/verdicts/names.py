@@ -7,12 +7,12 @@ the next. All names of one draw are distinct, and none is empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice, product
 from random import Random
 from zlib import adler32
 
-__all__ = ["ALIKE", "STYLES", "Style", "draw_names", "style_name"]
+__all__ = ["ALIKE", "BY_SIGN", "JOINED", "STYLES", "Style", "draw_names", "style_name"]
 
 Style = Callable[[Random, int], Iterator[str]]
 """Names of one style, at least as many as are asked for; some may occur twice."""
@@ -117,6 +117,18 @@ def _spaces(random: Random, number: int) -> Iterator[str]:
     return (signs * k + "a" + signs * j for k in count() for j in range(k + 1))
 
 
+def _padded_with(sign: str) -> Iterator[str]:
+    return (sign * k + "a1" + sign * j for k in count() for j in range(k + 2))
+
+
+def _padded(random: Random, number: int) -> Iterator[str]:
+    """What is filled up to a length at either end: with zeros, as base64, as a path or a number."""
+    return _padded_with(random.choice(_PADS))
+
+
+_PADS = "=0.-_/~+*x# \t\n"
+
+
 def _escapes(random: Random, number: int) -> Iterator[str]:
     """Signs that JSON escapes, or writes as two."""
     return (f'"\\{x}\t\u00e9\u20ac\U0001f600/\u007f' for x in _letters(random, number))
@@ -124,8 +136,34 @@ def _escapes(random: Random, number: int) -> Iterator[str]:
 
 def _ends_of_texts(random: Random, number: int) -> Iterator[str]:
     """Behind a sign at which a text ends for C, for a shell, for a line, for a list."""
-    sign = random.choice(("\0", "\0", "\n", "/", "\\", "#", ":", ",", ";", "|", "%", "@", "?"))
-    return (f"a{sign}{x}" for x in _letters(random, number))
+    return _behind(random.choice((_ENDS[0], *_ENDS)), number)
+
+
+def _behind(sign: str, number: int) -> Iterator[str]:
+    return chain((f"a{sign}{x}" for x in _letters(Random(0), number)), (f"a{sign}", f"{sign}a"))
+
+
+_ENDS = (
+    "\0",
+    "\n",
+    "/",
+    "\\",
+    "#",
+    ":",
+    ",",
+    ";",
+    "|",
+    "%",
+    "@",
+    "?",
+    "=",
+    "&",
+    "+",
+    "-",
+    "_",
+    ".",
+    "~",
+)
 
 
 def _separators(random: Random, number: int) -> Iterator[str]:
@@ -173,7 +211,7 @@ def _of_blocks(name: str, *blocks: str) -> Style:
     return style
 
 
-ALIKE = {
+_CHECKSUMS = {
     "crc32": ("8755d764", "4170cb18", "b4538002", "ac67906e"),
     "fnv-1a": ("781f49de", "401021bf", "a2b93825", "d08f5cbd"),
     "fnv-1": ("d6b94437", "a5846ecc", "c52fb24a", "9c02d595"),
@@ -185,16 +223,34 @@ ALIKE = {
     "fletcher": ("491c0cfa", "a07c4c6c", "0a983e9f", "a94d7a69"),
     "one at a time": ("5235a290", "e6566621", "825de3a3", "dbba06e6"),
 }
+
+_MIXES = {
+    "djb2 with exclusive or": ("a22d2b75", "a1c241b1", "126e90a3", "e0d6a9e1"),
+    "elf": ("ab670e4d", "d2670e4d", "a5b5deea", "beb84eaa"),
+    "by 131": ("71e404da", "84a96994", "d98ee68a", "81fe3498"),
+    "js": ("7ee14b90", "91e3b600", "df6c7a08", "fa77aa37"),
+    "by 37": ("9d1c1743", "9fd8c3af", "66c6f326", "d3ed8d77"),
+    "by 257": ("47a293f3", "61f357c4", "402a75c8", "4c1d6237"),
+    "rotating": ("a1a9775c", "35a975c2", "f646e1f4", "eb46e1f9"),
+    "murmur2": ("9294c8c9", "0fd17164", "8be98d75", "4dc32913"),
+    "xxh32": ("ab2cd31e", "66839bbe", "30800842", "e86e7b83"),
+}
+
+ALIKE = _CHECKSUMS | _MIXES
 """By the checksum, of 16 or 32 bits: texts that share it two by two, and so every one that is cut
 from it. They were found by trying."""
 
 
-def _of_one_checksum(random: Random, number: int) -> Iterator[str]:
-    texts = list(ALIKE.values())
-    first = random.randrange(len(texts))
-    for pair in (slice(0, 2), slice(2, 4)):
-        yield from chain.from_iterable(t[pair] for t in texts[first:] + texts[:first])
-    yield from _letters(random, number)
+def _of_checksums(name: str, alike: Mapping[str, Sequence[str]]) -> Style:
+    def style(random: Random, number: int) -> Iterator[str]:
+        texts = list(alike.values())
+        first = random.randrange(len(texts))
+        for pair in (slice(0, 2), slice(2, 4)):
+            yield from chain.from_iterable(t[pair] for t in texts[first:] + texts[:first])
+        yield from _letters(random, number)
+
+    style.__name__ = name
+    return style
 
 
 def _of_one_sum(random: Random, number: int) -> Iterator[str]:
@@ -227,6 +283,59 @@ STYLES: tuple[Style, ...] = (
     _words,
     _of_blocks("alike by 31", "Aa", "BB"),  # by 31, as Java has it
     _of_blocks("alike by 33", "Ez", "FY"),  # by 33
-    _of_one_checksum,
+    _of_checksums("of one checksum", _CHECKSUMS),
     _of_one_sum,
+    _of_checksums("of one mix", _MIXES),
+    _padded,
 )
+
+
+# --- names that are put together ---------------------------------------------------------------
+
+
+def _joined_by(sign: str, called: str) -> Style:
+    """Names of equal parts with a sign between them.
+
+    Where hashes and requests both have such names, a key that is put together of a hash and a
+    request with that sign is one and the same for many pairs: it tells how many parts both have.
+    """
+
+    def style(random: Random, number: int) -> Iterator[str]:
+        return (sign.join("a" * (k + 1)) for k in range(number))
+
+    style.__name__ = f"parts joined by {called}"
+    return style
+
+
+def _of_sign(name: str, sign: str, names: Callable[[int], Iterator[str]]) -> Style:
+    def style(random: Random, number: int) -> Iterator[str]:
+        return names(number)
+
+    style.__name__ = f"{name} the sign {ord(sign):04x}"
+    return style
+
+
+BY_SIGN: tuple[Style, ...] = (
+    *(_of_sign("padded with", sign, lambda n, s=sign: _padded_with(s)) for sign in _PADS),  # type: ignore[misc]
+    *(_of_sign("behind", sign, lambda n, s=sign: _behind(s, n)) for sign in _ENDS),  # type: ignore[misc]
+)
+"""The styles that are about one sign, with each sign there is."""
+
+JOINED: tuple[Style, ...] = tuple(
+    _joined_by(sign, called)
+    for sign, called in (
+        ("", "nothing"),
+        ("-", "a dash"),
+        (":", "a colon"),
+        ("_", "a low line"),
+        ("/", "a slash"),
+        (".", "a dot"),
+        ("|", "a bar"),
+        ("#", "a hash sign"),
+        (",", "a comma"),
+        (" ", "a blank"),
+        ("@", "an at sign"),
+        ("\0", "a NUL"),
+    )
+)
+"""One for each sign that keys are usually put together with."""

@@ -35,16 +35,18 @@ from mmcache_vectors.manager import (
 
 from ..targets.protocol import ALLOCATE_AGAIN, Answer, Case
 from .changes import (
+    ANY_WIDTH,
     SCALED,
     WIDTHS,
     Back,
     Change,
+    composed,
     of_calls,
     other_names,
     other_positions,
     other_room,
 )
-from .names import STYLES
+from .names import BY_SIGN, JOINED, STYLES
 
 __all__ = [
     "BESIDE",
@@ -191,6 +193,8 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[Change, ...]]:
     if min(len(hashes), len(requests)) >= _A_ROLL and len(case.calls) <= _SHORT_ROLL:
         for k, style in enumerate(STYLES):
             yield (other_names(style, STYLES[k - 7], number + k, roll=True),)
+        for style in JOINED + BY_SIGN:
+            yield (other_names(style, style, number, roll=True),)
         return
     positions = other_positions(case, number)
     for k in range(_WORLDS):
@@ -198,8 +202,14 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[Change, ...]]:
         style = STYLES[(number + 9 * k) % len(STYLES)]
         other = STYLES[(number // 64 + 5 * k) % len(STYLES)]
         changes = [other_names(style, other, number + k)]
+        if k == 1 and min(len(hashes), len(requests)) > 1 and number // 5 % 2 == 0:
+            joined = JOINED[number // 16 % len(JOINED)]
+            changes = [other_names(joined, joined, number, roll=True)]
         if k == 0:
-            changes += [other_room(WIDTHS[number % len(WIDTHS)], largest), positions]
+            changes += [
+                other_room(WIDTHS[number % len(WIDTHS)], largest, exactly=number // 11 % 2 == 0),
+                positions,
+            ]
         elif k == 1:
             changes += [SCALED[number // 4 % 2], _ALLOCATED]
         else:
@@ -208,7 +218,8 @@ def _drawn(case: Case, largest: int) -> Iterator[tuple[Change, ...]]:
             changes += [
                 *([_BETWEEN] if ends else ()),
                 *([_AFTER_A_LIFE] if len(case.calls) <= _LONG else ()),
-                other_room(WIDTHS[number // 8 % len(WIDTHS)], largest),
+                other_room(ANY_WIDTH[number // 8 % len(ANY_WIDTH)], largest, exactly=True),
+                *([one] if (one := composed(case, number)) is not None else ()),
             ]
         yield tuple(changes)
 

@@ -44,7 +44,7 @@ from .managers import specified
 
 __all__ = ["LONG", "long_vectors"]
 
-LONG = 12
+LONG = 13
 """The most long vectors: as many as the default run has time for."""
 
 
@@ -96,8 +96,8 @@ ROLL = "a roll of names"
 """The setting that is chosen first of all: every request has an item of its own, and each is asked
 for and served. The kit plays it under names that are alike in every way."""
 
-_CROWDS = ((20, 12, 36, 20), (36, 36, 72, 50), (48, 20, 60, 70))
-"""Hashes, requests, items and capacity."""
+NO_SIZE = "a long life with items of no size"
+"""Chosen in any case too: no amount that is counted tells what has no size from what has one."""
 
 _SETTINGS = (
     _Setting(
@@ -169,6 +169,17 @@ _SETTINGS = (
         160,
     ),
     _Setting(
+        NO_SIZE,
+        _world(
+            8,
+            *_dealt([(f"h{k}", k % 4) for k in range(12)] * 2, 3),
+            [(f"h{k}", k % 4) for k in range(0, 12, 2)],
+            [("all", 8)],
+        ),
+        240,
+        walks=1,
+    ),
+    _Setting(
         "hundreds of charges",
         _world(280, *_dealt(_hashes(280), 30)),
         330,
@@ -212,7 +223,7 @@ def _chosen(candidates: Sequence[_Walk]) -> list[_Walk]:
     found_in = Counter(word for walk in candidates for word in walk.shows)
     worth = {w: (20_000 if AMOUNT in w else 1000) // count for w, count in found_in.items()}
     missing = set(found_in)
-    chosen = [walk for walk in candidates if _SETTINGS[walk.setting].name == ROLL]
+    chosen = [walk for walk in candidates if _SETTINGS[walk.setting].name in {ROLL, NO_SIZE}]
     missing -= set().union(*(walk.shows for walk in chosen))
 
     def gain(walk: _Walk) -> tuple[float, int, int]:

@@ -1,4 +1,4 @@
-"""Vectors that turn: the same few calls some hundred times, and every answer matters each time.
+"""Vectors that turn: the same few calls a thousand times, and every answer matters each time.
 
 What happens at every hundredth report only, or when a count of releases no longer fits its bits,
 shows where no release, eviction and report can be left out without a change of what is answered.
@@ -31,14 +31,26 @@ from .managers import specified
 
 __all__ = ["wheels"]
 
-_HASHES, _ROOM = "ABCDE", 3
+_HASHES, _ROOM = "ABCD", 3
+"""Of four hashes one is always absent, so that each goes and comes in every fourth round."""
+
 _REQUESTS = ("r1", "r2")
 
-_REPORTED, _UNREPORTED, _LOST = 270, 260, 40
-"""Rounds with a report each, without one, and before a reset: beyond 256 of each kind, and 512
-releases in one life."""
+_WIDTH = 10
+"""A count of so many bits begins again within the rounds with a report, whatever is counted."""
 
-_SHOWN_EVERY = 97
+_REPORTED = (1 << _WIDTH) + 2 * len(_HASHES)
+"""Every round moves each count that a manager may keep: of hits, releases, admissions, allocations,
+evictions, reports and of all calls. So each of 8 to 10 bits begins again where the report of the
+round tells at once. Counts of what one hash or one request does move slower, and come to 8 bits."""
+
+_REFUSED_EVERY = 4
+"""Rounds from one refusal and one look-up in vain to the next: counts of these come to 8 bits."""
+
+_UNREPORTED, _LOST = 260, 40
+"""Rounds without a report, and before a reset: more evictions are told at once than 8 bits hold."""
+
+_SHOWN_EVERY = 197
 """The state is shown after so many calls: no round has so many, and no number of rounds either."""
 
 
@@ -56,13 +68,14 @@ def _turns() -> Iterator[Call]:
     """In each round one of three idle hashes makes room for another, and is reported.
 
     Then the reports stay away, until one tells all; and at last until a reset, after which there is
-    nothing to tell.
+    nothing to tell. A few rounds of both kinds come first, so that what is always wrong shows soon.
     """
     wheel = _Wheel()
-    for rounds, reported in ((_REPORTED, True), (_UNREPORTED, False)):
+    few = 2 * len(_HASHES)
+    for rounds, reported in ((few, False), (_REPORTED, True), (_UNREPORTED, False)):
         for _ in range(rounds):
             yield from wheel.turn(reported)
-    yield GetFreedMmHashes()
+        yield GetFreedMmHashes()
     for _ in range(_LOST):
         yield from wheel.turn(reported=False)
     yield Reset()
@@ -81,14 +94,17 @@ class _Wheel:
         self._gone = list(range(len(_HASHES)))
 
     def turn(self, reported: bool) -> Iterator[Call]:
-        """In every third round, the oldest is hit and released first: so another one goes."""
+        """The oldest is hit and released first, so that it is the next one that goes."""
         self._round += 1
-        request = _REQUESTS[self._round % 2]
-        if self._round % 3 == 0 and self._idle:
+        request = _REQUESTS[self._round // len(_HASHES) % 2]
+        if self._idle:
             self._idle.append(oldest := self._idle.pop(0))
             yield CheckAndUpdateCache(request, oldest)
             yield FreeEncoderInput(request, oldest)
         mine = self._gone.pop(0)
+        if self._round % _REFUSED_EVERY == 0:
+            yield CheckAndUpdateCache(request, mine)
+            yield CanAllocate(request, mine, 1, _ROOM)
         yield CanAllocate(request, mine, 1, 0)
         if len(self._idle) == _ROOM:
             self._gone.append(self._idle.pop(0))
@@ -103,6 +119,8 @@ def _charges() -> Iterator[Call]:
     """In each round one input is charged and given back; it is reported a report later."""
     for turn in range(_REPORTED):
         at = _REQUESTS[turn % 2], turn % len(_HASHES)
+        if turn % _REFUSED_EVERY == 0:
+            yield CanAllocate(*at, 1, 1)
         yield CanAllocate(*at, 1, 0)
         yield Allocate(*at)
         yield FreeEncoderInput(*at)
@@ -112,8 +130,8 @@ def _charges() -> Iterator[Call]:
 def _vector(system: str, parameters: Parameters, calls: Iterator[Call]) -> Vector:
     return answered(
         f"wheel-{system.replace('_', '-')}",
-        "The same few calls some hundred times, and every answer matters each time.",
-        "counts of calls beyond 256 and 512",
+        "The same few calls a thousand times, and every answer matters each time.",
+        f"counts of calls in up to {_WIDTH} bits",
         SPECIFIED.name,
         (),
         specified(system),

@@ -38,7 +38,7 @@ class Fault:
     """Whether a caller who keeps to the protocol can see it."""
 
 
-LISTS = ("catalogue", "held_out", "held_out_2")
+LISTS = ("catalogue", "held_out", "held_out_2", "held_out_3")
 
 
 def faults(of: str = "catalogue") -> tuple[Fault, ...]:

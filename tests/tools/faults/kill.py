@@ -1,6 +1,7 @@
 """Which faults does `run` notice, and which `differ`?
 
-    python -m tests.tools.faults.kill [--list LIST] [--sequences N] [--markdown] [NAME]...
+    python -m tests.tools.faults.kill [--list LIST] [--sequences N] [--escaped] [--markdown]
+        [NAME]...
 
 Builds the C++ example once for each fault, with the programs kept in build/faults, and shows for
 each the first vector that fails, in which larger world if only there, and the number of the first
@@ -42,8 +43,8 @@ class Killed:
     """The number of the first sequence that differs."""
 
 
-def killed_by(command: str, sequences: int = SEQUENCES) -> Killed:
-    """Run the vectors, and play so many sequences, or none."""
+def killed_by(command: str, sequences: int = SEQUENCES, *, escaped: bool = False) -> Killed:
+    """Run the vectors, and play so many sequences; if `escaped`, only where no vector fails."""
     target = f"cmd:{command}"
     report = run_target(open_target(target, timeout=3), load_suite(), fail_fast=True, stretch=True)
     failed = next((v for v in report.verdicts if v.outcome in {"fail", "error"}), None)
@@ -51,7 +52,7 @@ def killed_by(command: str, sequences: int = SEQUENCES) -> Killed:
     return Killed(
         None if failed is None else failed.id,
         failure.stretched if isinstance(failure, CallFailure) else None,
-        first_sequence(target, sequences),
+        None if escaped and failed is not None else first_sequence(target, sequences),
     )
 
 
@@ -93,6 +94,7 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.tools.faults.kill")
     options.add_argument("names", nargs="*", metavar="NAME")
     options.add_argument("--sequences", type=int, default=SEQUENCES)
+    options.add_argument("--escaped", action="store_true", help="differ plays what run misses")
     options.add_argument("--markdown", action="store_true")
     options.add_argument("--list", choices=LISTS, default="catalogue", help="of this file")
     asked = options.parse_args()
@@ -102,7 +104,7 @@ def main() -> int:
     assert killed_by(built[""], 2000) == Killed(None, None, None), "the example itself is wrong"
     rows = []
     for fault in chosen:
-        killed = killed_by(built[fault.name], asked.sequences)
+        killed = killed_by(built[fault.name], asked.sequences, escaped=asked.escaped)
         rows.append((fault, killed))
         print(f"{fault.name}: {killed}", file=sys.stderr, flush=True)
     missed = [f.name for f, k in rows if f.seen and k.vector is None and k.sequence is None]

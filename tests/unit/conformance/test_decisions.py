@@ -11,14 +11,17 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
+from mmcache import EncoderCacheManager, Request
 from mmcache_conformance.cli import cli
 from mmcache_conformance.engines.protocol import EngineCase, PassRecord
 from mmcache_conformance.engines.reference import REFERENCE_VARIANTS, ReferencePass
 from mmcache_conformance.implementation import Implementation
 from mmcache_conformance.oracle.decisions import explained
 from mmcache_conformance.oracle.systems import specified
+from mmcache_conformance.reports.story import broken_lines
 from mmcache_conformance.suites.load import ENGINES, load_suite
 from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN, CALLS, Answer, Case
+from mmcache_conformance.targets.python import ManagerClasses, PythonTarget
 from mmcache_conformance.verdicts.model import CallFailure, TargetReport, Verdict
 from mmcache_conformance.verdicts.run import run_target
 from mmcache_spec.generate.managers import digest
@@ -32,6 +35,7 @@ from mmcache_vectors.manager import (
     CheckAndUpdateCache,
     GetFreedMmHashes,
     Observed,
+    Vector,
 )
 
 VECTORS = load_suite()
@@ -261,6 +265,56 @@ def test_one_that_does_so_only_in_part_has_not_taken_it() -> None:
     assert set(likeness.contradicted_by) <= passed | otherwise
     assert likeness.contradicted_by
     assert set(likeness.vectors) <= set(report.unexplained)
+
+
+class Crowded(EncoderCacheManager):
+    """Notes no release while more than twenty hashes are cached."""
+
+    def free_encoder_input(self, request: Request, input_id: int) -> None:
+        if len(self.cached) <= 20:
+            super().free_encoder_input(request, input_id)
+
+
+class Forgetful(EncoderCacheManager):
+    """Notes no release of a second position."""
+
+    def free_encoder_input(self, request: Request, input_id: int) -> None:
+        if input_id != 1:
+            super().free_encoder_input(request, input_id)
+
+
+def test_what_is_seen_late_is_not_said_to_be_what_broke() -> None:
+    """A long vector shows little of the state: there, an earlier call may be what is wrong."""
+    late = unexplained_failures(Crowded, LONG)
+    assert late
+    assert {v.seen_late for v in late} == {True}
+    by_id = {v.id: v for v in LONG}
+    lines = [line for v in late for line in broken_lines(by_id[v.id], v) if v.broke]
+    assert any(line.startswith("is seen at ") for line in lines)
+    assert not any(line.startswith("breaks ") for line in lines)
+
+
+def test_what_is_seen_at_once_is_what_broke() -> None:
+    soon = unexplained_failures(Forgetful, SHORT)
+    assert soon
+    assert {v.seen_late for v in soon} == {False}
+    lines = [line for v in soon for line in broken_lines(v_of(v.id), v) if v.broke]
+    assert any(line.startswith("breaks ") for line in lines)
+    assert not any(line.startswith("is seen at ") for line in lines)
+
+
+def v_of(id: str) -> Vector:
+    (vector,) = (v for v in SHORT if v.id == id)
+    assert isinstance(vector, Vector)
+    return vector
+
+
+def unexplained_failures(
+    manager: type[EncoderCacheManager], vectors: Sequence[Any]
+) -> list[Verdict]:
+    target = PythonTarget("foe", lambda: ManagerClasses("foe", manager, None))
+    report = explained(run_target(target, vectors, stretch=False), vectors)
+    return [v for v in report.verdicts if v.id in report.unexplained]
 
 
 def test_an_exception_breaks_no_clause() -> None:

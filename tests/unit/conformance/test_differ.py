@@ -30,6 +30,7 @@ from mmcache_conformance.differ.worlds import (
     Largest,
     draw_parameters,
     draw_shape,
+    in_one_line,
 )
 from mmcache_conformance.exits import ExitCode
 from mmcache_conformance.oracle.decisions import agreeing
@@ -39,6 +40,7 @@ from mmcache_conformance.verdicts.changes import LARGEST_NUMBER, SAFE_NUMBER, la
 from mmcache_conformance.verdicts.names import STYLES, Style, draw_names
 from mmcache_spec.model.variants import VARIANTS
 from mmcache_spec.oracle import Replay
+from mmcache_vectors import manager as api
 from mmcache_vectors.document import schema_of
 from mmcache_vectors.manager import (
     Allocate,
@@ -526,3 +528,16 @@ def test_what_cannot_be_done_is_said(words: tuple[str, ...], code: int, says: st
     assert done.exit_code == code
     assert says in done.output
     assert "Traceback" not in done.output
+
+
+def test_names_are_short_where_a_line_could_not_hold_the_answer() -> None:
+    """Else a right adapter that shows its state breaks the limit of a line."""
+    long = tuple(api.Item(f"{k:04}" * 250, k) for k in range(36))
+    given = Parameters(9, tuple(api.Request("q" * 999 + str(r), long) for r in range(20)))
+    assert in_one_line(given, 10) == given
+    short = in_one_line(given, 300)
+    assert len({i.identifier for i in short.requests[0].items}) == 36
+    assert sum(len(i.identifier) for i in short.requests[0].items) < 200
+    sizes = [[i.num_embeds for i in r.items] for r in short.requests]
+    assert sizes == [[i.num_embeds for i in r.items] for r in given.requests]
+    assert len({r.request_id for r in short.requests}) == 20

@@ -93,6 +93,69 @@ def _fletcher(text: bytes) -> int:
     return second << 8 | first
 
 
+def _polynomial(factor: int) -> Callable[[bytes], int]:
+    def value(text: bytes) -> int:
+        found = 0
+        for byte in text:
+            found = (found * factor + byte) & _ALL
+        return found
+
+    return value
+
+
+def _djb2_with_exclusive_or(text: bytes) -> int:
+    value = 5381
+    for byte in text:
+        value = (value * 33 & _ALL) ^ byte
+    return value
+
+
+def _elf(text: bytes) -> int:
+    value = 0
+    for byte in text:
+        value = ((value << 4) + byte) & _ALL
+        value ^= (value & 0xF0000000) >> 24
+        value &= 0x0FFFFFFF
+    return value
+
+
+def _js(text: bytes) -> int:
+    value = 1315423911
+    for byte in text:
+        value ^= ((value << 5) + byte + (value >> 2)) & _ALL
+    return value
+
+
+def _rotating(text: bytes) -> int:
+    value = 0
+    for byte in text:
+        value = ((value << 5 | value >> 27) ^ byte) & _ALL
+    return value
+
+
+def _murmur2(text: bytes) -> int:
+    assert len(text) % 4 == 0
+    value = len(text)
+    for k in range(0, len(text), 4):
+        block = int.from_bytes(text[k : k + 4], "little") * 0x5BD1E995 & _ALL
+        block = (block ^ block >> 24) * 0x5BD1E995 & _ALL
+        value = (value * 0x5BD1E995 & _ALL) ^ block
+    value = (value ^ value >> 13) * 0x5BD1E995 & _ALL
+    return value ^ value >> 15
+
+
+def _xxh32(text: bytes) -> int:
+    assert len(text) % 4 == 0
+    assert len(text) < 16
+    value = 374761393 + len(text)
+    for k in range(0, len(text), 4):
+        value = (value + int.from_bytes(text[k : k + 4], "little") * 3266489917) & _ALL
+        value = (value << 17 | value >> 15) * 668265263 & _ALL
+    value = (value ^ value >> 15) * 2246822519 & _ALL
+    value = (value ^ value >> 13) * 3266489917 & _ALL
+    return value ^ value >> 16
+
+
 CHECKSUMS: dict[str, Callable[[bytes], int]] = {
     "crc32": crc32,
     "fnv-1a": _fnv_1a,
@@ -104,6 +167,15 @@ CHECKSUMS: dict[str, Callable[[bytes], int]] = {
     "crc16 of modems": _crc16_of_modems,
     "fletcher": _fletcher,
     "one at a time": _one_at_a_time,
+    "djb2 with exclusive or": _djb2_with_exclusive_or,
+    "elf": _elf,
+    "by 131": _polynomial(131),
+    "js": _js,
+    "by 37": _polynomial(37),
+    "by 257": _polynomial(257),
+    "rotating": _rotating,
+    "murmur2": _murmur2,
+    "xxh32": _xxh32,
 }
 
 

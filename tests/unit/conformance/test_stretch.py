@@ -219,6 +219,71 @@ class SharedReport(Ledger):
         type(self)._all = value
 
 
+class JoinedKeys(Ledger):
+    """Uses are kept under the hash and the request, written together: another's keeps a use."""
+
+    between: ClassVar[str] = ""
+
+    def free_encoder_input(self, request: Request, input_id: int) -> None:
+        mine = request.mm_features[input_id].identifier, request.request_id
+        uses = ((h, r) for h, rs in self.cached.items() for r in rs)
+        if not any(use != mine and self.key(*use) == self.key(*mine) for use in uses):
+            super().free_encoder_input(request, input_id)
+
+    def key(self, mm_hash: str, request: str) -> str:
+        return mm_hash + self.between + request
+
+
+class JoinedByADash(JoinedKeys):
+    between = "-"
+
+
+class JoinedByAColon(JoinedKeys):
+    between = ":"
+
+
+class JoinedPlaces(Ledger):
+    """Positions are kept under the request and the position, written together."""
+
+    def free_encoder_input(self, request: Request, input_id: int) -> None:
+        mine = request.request_id, input_id
+        held = ((r, k) for r, ks in self._held.items() for k in ks)
+        if not any(at != mine and self.key(*at) == self.key(*mine) for at in held):
+            super().free_encoder_input(request, input_id)
+
+    def key(self, request: str, input_id: int) -> str:
+        return request + str(input_id)
+
+
+class JoinedPlacesInFront(JoinedPlaces):
+    """The same, with the position in front."""
+
+    def key(self, request: str, input_id: int) -> str:
+        return str(input_id) + request
+
+
+PUT_TOGETHER = {
+    JoinedKeys: "hashes: parts joined by nothing",
+    JoinedByADash: "hashes: parts joined by a dash",
+    JoinedByAColon: "hashes: parts joined by a colon",
+    JoinedPlaces: "requests and positions that are one, the id before",
+    JoinedPlacesInFront: "requests and positions that are one, the position before",
+}
+
+
+@pytest.mark.parametrize("broken", PUT_TOGETHER, ids=lambda cls: cls.__name__)
+def test_keys_that_are_put_together_are_one_somewhere(
+    broken: type[Ledger], vectors: tuple[Vector, ...]
+) -> None:
+    """And nowhere else, but where names of another style happen to do the same."""
+    name = f"{__name__}:{broken.__name__}"
+    walks = [v for v in vectors if 30 < len(v.steps) < 200]
+    plain = run_target(open_target(name, in_process=True), walks, stretch=False)
+    assert {v.outcome for v in plain.verdicts} == {"pass"}
+    found = _worlds_of_failures(name, walks)
+    assert any(PUT_TOGETHER[broken] in world for world in found)
+
+
 CAUGHT_BY = {
     CutsNames: NAMES,
     CutsNamesInFront: NAMES,

@@ -30,7 +30,7 @@ def test_the_sessions_of_the_page() -> None:
         PAGE.read_text("utf-8"), {"mmcache": mmcache, "vllm": vllm}, PAGE.name, str(PAGE), 0
     )
     shown = [e for e in page.examples if "(mmcache." in e.source]
-    assert len(shown) == len([e for e in page.examples if "(vllm." in e.source]) == 12
+    assert len(shown) == len([e for e in page.examples if "(vllm." in e.source]) == 13
     if vllm is None:
         page.examples = [e for e in page.examples if "(vllm." not in e.source]
     output: list[str] = []
