@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import pytest
@@ -208,6 +208,20 @@ def test_only_what_nothing_tells_apart_is_interchangeable() -> None:
     found = quickest(homeless(), [small_scope(2, 1)], "init", 5, homeless().properties)
     assert found is not None
     assert [c.action for c in found.calls] == ["take", "give"]
+
+
+@pytest.mark.parametrize("system", VARIANTS["specified"].systems, ids=lambda s: s.name)
+@pytest.mark.parametrize("size", [(2, 1, 2), (1, 2, 2), (2, 2, 1)])
+def test_what_leaves_everything_is_always_a_renaming(
+    system: TransitionSystem, size: tuple[int, int, int]
+) -> None:
+    """Without it no world is ever done with, and the search does not end."""
+    at = scope(*size)
+    for pattern in islice(patterns(system, at), 50):
+        assert any(
+            all(x == y for moved in renaming.values() for x, y in moved.items())
+            for renaming in pattern.renamings
+        )
 
 
 def test_renamings_that_merge_too_much_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,8 +90,9 @@ def refute_command(
             data["lasso"] = lasso_data(lasso)
         print(json.dumps(data, indent=2))
     elif found is None:
+        calls = "1 call" if bound == 1 else f"{bound} calls"
         out.print(
-            f"{variant.name}: no counterexample of up to {bound} calls, with {searched}, "
+            f"{variant.name}: no counterexample of up to {calls}, with {searched}, "
             "whatever the sizes and the capacity, from 1 on"
         )
     else:

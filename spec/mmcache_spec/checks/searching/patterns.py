@@ -50,7 +50,11 @@ def renamings_of(system: TransitionSystem, scope: Scope) -> list[Renaming]:
 def _extend(
     renaming: dict[str, Mapping[str, str]], sort: str, system: TransitionSystem, scope: Scope
 ) -> bool:
-    """Let the elements of a sort follow those that their fixed attributes name."""
+    """Let the elements of a sort follow those that their fixed attributes name.
+
+    Of elements that have all attributes alike each stays, if it can: so there is always the
+    renaming that leaves everything, without which no world would ever be done with.
+    """
     fixed = [f for f in system.functions if f.domain.name == sort and f.name in scope.fixed]
 
     def signature(x: str, moved: bool) -> tuple[Any, ...]:
@@ -66,9 +70,9 @@ def _extend(
     images = {}
     for x in elements:
         alike = [y for y in elements if signature(y, False) == signature(x, True)]
-        if len(alike) != 1:
+        if x not in alike and len(alike) != 1:
             return False
-        images[x] = alike[0]
+        images[x] = x if x in alike else alike[0]
     renaming[sort] = images
     return True
 
