@@ -2,8 +2,9 @@
 
 Each child gets a mark in its environment, which everything inherits that it starts, in whatever
 session. A *watcher*, a small process beside the harness, sees the end of a pipe when the harness is
-gone, be it by SIGKILL, and then kills whatever has the mark. This is for Linux, which shows the
-environment of a process; elsewhere a child and its group are killed while the harness lives.
+gone, be it by SIGKILL, and then kills whatever has the mark, and what is below a child without it.
+This is for Linux, which shows the environment of a process; elsewhere a child and its group are
+killed while the harness lives.
 """
 
 from __future__ import annotations
@@ -13,29 +14,14 @@ import os
 import secrets
 import signal
 import sys
+from pathlib import Path
 
-__all__ = ["MARK", "descendants", "end", "marked_environment", "sweep"]
+__all__ = ["MARK", "descendants", "end", "marked_environment", "sweep", "watch"]
 
 MARK = "MMCACHE_HARNESS"
 """The variable; what is in it are the marks of the harnesses above one another."""
 
-_WATCHER = """\
-import os, signal, sys
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-    signal.signal(number, signal.SIG_IGN)
-while os.read(0, 1):
-    pass
-mark = sys.argv[1].encode()
-for again in range(3):
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    if mark in file.read():
-                        os.kill(int(name), signal.SIGKILL)
-            except OSError:
-                pass
-"""
+_WATCHER = Path(__file__).with_name("watcher.py")
 
 
 class _Watch:
@@ -57,7 +43,7 @@ class _Watch:
         try:
             os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", "-c", _WATCHER, self.mark],
+                [sys.executable, "-I", "-S", str(_WATCHER), self.mark],
                 {},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, reads, 0),
@@ -71,6 +57,13 @@ class _Watch:
         finally:
             os.close(reads)
 
+    def tell(self, pid: int) -> None:
+        """Let the watcher know of a child."""
+        seen = _seen(pid)
+        if self.owner == os.getpid() and self._pipe >= 0 and seen is not None:
+            with contextlib.suppress(OSError):  # there is no watcher
+                os.write(self._pipe, b"%d %s\n" % (pid, seen[1]))
+
 
 _watch = _Watch()
 
@@ -81,6 +74,11 @@ def marked_environment() -> tuple[str, dict[str, str]]:
     own = f"{_watch.mark}-{secrets.token_hex(4)}"
     above = os.environ.get(MARK, "")
     return own, {**os.environ, MARK: f"{above} {own}".strip()}
+
+
+def watch(pid: int) -> None:
+    """Let nothing that this child starts outlive the harness, even with another environment."""
+    _watch.tell(pid)
 
 
 def descendants(pid: int) -> list[tuple[int, bytes]]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ..errors import AdapterError
-from .leash import descendants, end, marked_environment, sweep
+from .leash import descendants, end, marked_environment, sweep, watch
 
 __all__ = ["LineListener", "Log", "Process", "Timeout", "shown_line"]
 
@@ -82,6 +82,7 @@ class Process:
             bufsize=0,
             start_new_session=True,
         )
+        watch(self._child.pid)
         pipes = (self._child.stdin, self._child.stdout, self._child.stderr)
         self._pipes = [pipe for pipe in pipes if pipe is not None]
         self._in, self._out, self._err = (pipe.fileno() for pipe in self._pipes)
