@@ -416,7 +416,7 @@ def test_the_random_runs_reach_every_kind_of_step() -> None:
             seen.update(note for note, true in notes.items() if true)
             return step
 
-    # What Hypothesis draws depends on the modules that are loaded, so on the tests before this one.
+    # Hypothesis draws constants of the modules that are loaded, so it depends on the tests before.
     for examples in (60, 240, 1000):
         if len(seen) < 9:
             hunt(Watched, examples=examples)

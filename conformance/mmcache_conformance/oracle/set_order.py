@@ -77,7 +77,6 @@ class SetOrdered:
         way: Way,
         places: Places | None = None,
     ) -> None:
-
         self._replay = Replay(system, parameters, record=False)
         self._way = way
         self._places = places or {
