@@ -19,7 +19,7 @@ from ..verdicts.signature import Signature, signature_of
 from .blame import blamed
 from .decisions import agreeing, takes
 from .systems import specified
-from .taken import Asked, decisions_of, managers_taking, only_shown
+from .taken import AnsweringManager, decisions_of, managers_taking, only_shown
 
 __all__ = ["Choice", "Known", "Seen", "Sieve", "known_of", "nothing_known"]
 
@@ -240,7 +240,7 @@ class _Allowed:
         managers = managers_taking((name,), vector.parameters)
         return all(self._fails_as_listed(manager, vector) for manager in managers)
 
-    def _fails_as_listed(self, manager: Asked, vector: Vector) -> bool:
+    def _fails_as_listed(self, manager: AnsweringManager, vector: Vector) -> bool:
         shows = [n for n in OBSERVABLES if n in self._offered.get(vector.manager, ())]
         for k, step in enumerate(vector.steps):
             wrong = manager.answer(step.call)

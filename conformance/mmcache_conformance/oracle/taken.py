@@ -31,7 +31,7 @@ from .systems import specified
 
 __all__ = [
     "KNOWN",
-    "Asked",
+    "AnsweringManager",
     "decisions_about",
     "decisions_of",
     "excluding",
@@ -50,7 +50,7 @@ _MOST_INPUTS = 1_100
 """In a world with more of them nothing is asked: it would take long."""
 
 
-class Asked(Protocol):
+class AnsweringManager(Protocol):
     """A manager that can be asked call by call."""
 
     def answer(self, call: Call, *, shown: bool = True) -> Expect | None: ...
@@ -87,7 +87,7 @@ def managers_taking(
     names: Sequence[str],
     parameters: Parameters,
     places: Mapping[str, tuple[int, ...]] | None = None,
-) -> Iterator[Asked]:
+) -> Iterator[AnsweringManager]:
     """A manager that takes all of these decisions, new; one for each way to take them.
 
     `places` are the positions that the items have, where some between them were left out.
@@ -185,7 +185,9 @@ class _World:
                 for call in calls
             )
 
-    def is_given(self, manager: Asked, answers: Sequence[Answer], longer: Stretched | None) -> bool:
+    def is_given(
+        self, manager: AnsweringManager, answers: Sequence[Answer], longer: Stretched | None
+    ) -> bool:
         between: Collection[int] = () if longer is None else longer.between
         expected = iter(answers)
         given = next(expected)
@@ -206,7 +208,7 @@ class _World:
 
     def is_seen(
         self,
-        manager: Asked,
+        manager: AnsweringManager,
         vector: Vector,
         shows: Collection[str],
         longer: Stretched | None,

@@ -226,7 +226,7 @@ def test_walks_lead_into_situations() -> None:
     seen: set[str] = set()
     random = Random(7)
     capabilities = frozenset({*CALLS, ALLOCATE_AGAIN})
-    for unit in (4, 6, 6, 6, 7, 8, 12, 10):
+    for unit in (4, 6, 6, 6, 7, 8, 12, 10, 6, 8, 10, 12):
         if wanted <= seen:
             break
         plan = plan_of(unit)
