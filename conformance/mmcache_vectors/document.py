@@ -85,20 +85,41 @@ def parse(
         DocumentError: It cannot be used; the text names `source` and the JSON path.
     """
     try:
-        header: Any = msgspec.json.decode(content)
+        header = msgspec.json.decode(content, type=_Header)
+    except msgspec.ValidationError:
+        header = _Header()
     except msgspec.DecodeError as wrong:
         raise error(f"{source}: not JSON: {wrong}") from None
     except RecursionError:
         raise error(f"{source}: not {_a(noun)}: nested too deeply") from None
-    if not isinstance(header, dict) or header.get("format") != format:
+    if header.format != format:
         raise error(f'{source}: at $.format: not {_a(noun)}; it should say "{format}"')
-    said = header.get("format_version")
+    said = header.format_version
     if said != version or isinstance(said, bool):
         raise error(
             f"{source}: at $.format_version: version {said!r}, but this suite reads version "
             f"{version}; install the suite that the {noun} was made for"
         )
-    return convert(header, source, type_, error=error)
+    try:
+        return msgspec.json.decode(content, type=type_)
+    except msgspec.ValidationError as wrong:
+        raise error(f"{source}: {_placed(wrong)}") from None
+    except msgspec.DecodeError as wrong:  # where the header was read, nothing looked at this
+        raise error(f"{source}: not JSON: {wrong}") from None
+    except RecursionError:
+        raise error(f"{source}: not {_a(noun)}: nested too deeply") from None
+
+
+class _Header(msgspec.Struct):
+    """What a document says of itself."""
+
+    format: Any = None
+    format_version: Any = None
+
+
+def _placed(wrong: msgspec.ValidationError) -> str:
+    reason, _, path = str(wrong).partition(" - at ")
+    return f"at {path.strip('`') or '$'}: {reason}"
 
 
 def convert(
@@ -108,12 +129,11 @@ def convert(
     try:
         return msgspec.convert(data, type_, strict=True)
     except msgspec.ValidationError as wrong:
-        reason, _, path = str(wrong).partition(" - at ")
-        raise error(f"{source}: at {path.strip('`') or '$'}: {reason}") from None
+        raise error(f"{source}: {_placed(wrong)}") from None
 
 
 LARGEST = 16 << 20
-"""Bytes of a document. The largest vector has a thousandth of it."""
+"""Bytes of a document. The largest vector has a ninth of it."""
 
 
 class _Openable(Protocol):

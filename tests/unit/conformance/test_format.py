@@ -161,9 +161,25 @@ class TestLoading:
         with pytest.raises(VectorError, match="is the id of another file too"):
             load_suite(vector_directory)
 
-    def test_too_deep(self, vector_directory: Path) -> None:
-        (vector_directory / "deep.json").write_bytes(b"[" * 200_000)
-        with pytest.raises(VectorError, match=r"deep\.json: not a vector: nested too deeply"):
+    @pytest.mark.parametrize(
+        ("content", "says"),
+        [
+            (b"[" * 200_000, r"at \$\.format: not a vector"),
+            (b'{"x":' * 200_000, "not a vector: nested too deeply"),
+            (
+                b'{"format":"mmcache/vector","format_version":1,"id":' + b"[" * 200_000,
+                "not a vector",
+            ),
+            (
+                b'{"format":"mmcache/vector","format_version":1,"id":"\xff"}',
+                "not JSON: Invalid UTF-8",
+            ),
+        ],
+        ids=["list", "object", "within", "no text"],
+    )
+    def test_too_deep_or_no_text(self, content: bytes, says: str, vector_directory: Path) -> None:
+        (vector_directory / "wrong.json").write_bytes(content)
+        with pytest.raises(VectorError, match=r"wrong\.json: " + says):
             load_suite(vector_directory)
 
     def test_a_broken_file_is_named(self, vector_directory: Path) -> None:
