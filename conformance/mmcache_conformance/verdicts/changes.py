@@ -339,9 +339,8 @@ def other_room(width: int, largest: int, *, exactly: bool = False) -> Change:
         sizes = [i.num_embeds for r in case.parameters.requests for i in r.items]
         promised = [c.num_embeds_to_schedule for c in case.calls if isinstance(c, CanAllocate)]
         reach = case.parameters.cache_size + max(sizes, default=0) + max(promised, default=0) + 1
-        at_the_limit = 1 << width > largest // 2
         below = case.parameters.cache_size if exactly else reach // 2 + 1
-        more = largest - reach if at_the_limit else (1 << width) - below
+        more = largest - reach if 1 << width > largest else (1 << width) - below
         return _with_numbers(case, lambda n: n + max(0, more), lambda n: n)
 
     return Change(f"capacity and what is promised larger by about 2**{width}", make)

@@ -191,6 +191,20 @@ class RoomInFloats(Ledger):
         return exact if size > budget else wanted
 
 
+class Doubled(Ledger):
+    """What is wanted and what there is are doubled before they are compared, in 64 bits."""
+
+    def can_allocate(self, request: Any, input_id: int, budget: int, pending: int) -> bool:
+        size = request.get_num_encoder_embeds(input_id)
+        if _in_64_bits(2 * (size + pending)) > _in_64_bits(2 * self.num_freeable_slots):
+            return False
+        return super().can_allocate(request, input_id, budget, pending)
+
+
+def _in_64_bits(number: int) -> int:
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def _in_24_bits(number: int) -> int:
     surplus = max(0, number.bit_length() - 24)
     return number >> surplus << surplus
@@ -293,6 +307,7 @@ CAUGHT_BY = {
     FewPositions: POSITIONS,
     SmallNumbers: NUMBERS,
     RoomInFloats: ROOM,
+    Doubled: ROOM,
     NobodyIsEverybody: OTHERS,
     SharedReport: BESIDE,
 }
