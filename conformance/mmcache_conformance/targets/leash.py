@@ -12,16 +12,15 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import signal
 import sys
-from pathlib import Path
+
+from . import watcher
+from .watcher import Born, end
 
 __all__ = ["MARK", "descendants", "end", "marked_environment", "sweep", "watch"]
 
 MARK = "MMCACHE_HARNESS"
 """The variable; what is in it are the marks of the harnesses above one another."""
-
-_WATCHER = Path(__file__).with_name("watcher.py")
 
 
 class _Watch:
@@ -43,7 +42,7 @@ class _Watch:
         try:
             os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", str(_WATCHER), self.mark],
+                [sys.executable, "-I", "-S", watcher.__file__, self.mark],
                 {},
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, reads, 0),
@@ -59,7 +58,7 @@ class _Watch:
 
     def tell(self, pid: int) -> None:
         """Let the watcher know of a child."""
-        seen = _seen(pid)
+        seen = watcher.seen(pid)
         if self.owner == os.getpid() and self._pipe >= 0 and seen is not None:
             with contextlib.suppress(OSError):  # there is no watcher
                 os.write(self._pipe, b"%d %s\n" % (pid, seen[1]))
@@ -81,52 +80,18 @@ def watch(pid: int) -> None:
     _watch.tell(pid)
 
 
-def descendants(pid: int) -> list[tuple[int, bytes]]:
-    """The processes below this one, whatever their environment, each with when it was started.
+def descendants(pid: int) -> set[Born]:
+    """The processes below this one, whatever their environment.
 
     One whose parent has ended is below nobody: it is found by its mark, if it has kept that.
     """
-    if sys.platform != "linux":
-        return []
-    below: dict[int, list[tuple[int, bytes]]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (seen := _seen(int(name))) is not None:
-            below.setdefault(seen[0], []).append((int(name), seen[1]))
-    found: list[tuple[int, bytes]] = []
-    waiting = [pid]
-    while waiting:
-        mine = below.pop(waiting.pop(), [])
-        found += mine
-        waiting += [child for child, _ in mine]
-    return found
-
-
-def end(processes: list[tuple[int, bytes]]) -> None:
-    """Kill those of the processes that are still the same ones."""
-    for pid, started in processes:
-        seen = _seen(pid)
-        if seen is not None and seen[1] == started:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-
-
-def _seen(pid: int) -> tuple[int, bytes] | None:
-    """The parent of a process, and when it was started; None if there is none."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        return int(fields[1]), fields[19]
-    return None
+    if sys.platform != "linux" or (seen := watcher.seen(pid)) is None:
+        return set()
+    root = pid, seen[1]
+    return watcher.below({root}) - {root}
 
 
 def sweep(mark: str) -> None:
     """Kill everything that has the mark in the environment that it was started with."""
-    if sys.platform != "linux":
-        return
-    wanted = mark.encode()
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
-            if wanted in file.read():
-                os.kill(int(name), signal.SIGKILL)
+    if sys.platform == "linux":
+        watcher.sweep(mark.encode())
