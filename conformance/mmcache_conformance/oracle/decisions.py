@@ -37,6 +37,7 @@ from ..verdicts.model import (
 from ..verdicts.signature import Signature, signature_of
 from ..verdicts.stretch import Stretched, hits_of, stretched, world_named
 from .blame import blamed
+from .cover import covering
 from .set_order import SET_ORDER, may_be_seen
 from .systems import specified
 from .taken import (
@@ -264,19 +265,12 @@ class _Played:
         agreeing = self._agreeing
         found: dict[str, str] = {}
         taken = self._taken()
-        left = dict.fromkeys(self._failures)
+        explains = {n: [id for id in self._failures if n in agreeing[id]] for n in taken}
         chosen: list[str] = []
-        while True:
-            cover = {n: [id for id in left if n in agreeing[id]] for n in taken if n not in chosen}
-            best = max(cover, key=lambda n: len(cover[n]), default=None)
-            if best is None or not cover[best]:
-                break
-            # Another that explains all of the same, and cannot be told apart, is named beside it.
-            alike = [n for n in cover if cover[n] == cover[best]]
-            found |= dict.fromkeys(cover[best], " or ".join(alike))
-            chosen += alike
-            left = {id: None for id in left if id not in found}
-        for id in left:
+        for best, ids, others in covering(explains):
+            found |= dict.fromkeys(ids, " or ".join((best, *others)))
+            chosen += (best, *others)
+        for id in (id for id in self._failures if id not in found):
             together = self._together(id, chosen)
             if together is not None:
                 found[id] = together
