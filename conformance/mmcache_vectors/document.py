@@ -36,6 +36,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 
 class DocumentError(ValueError):
@@ -84,14 +85,21 @@ def parse(
     Raises:
         DocumentError: It cannot be used; the text names `source` and the JSON path.
     """
+
+    def decoded(as_: type[D]) -> D:
+        try:
+            return msgspec.json.decode(content, type=as_)
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError as wrong:
+            raise error(f"{source}: not JSON: {wrong}") from None
+        except RecursionError:
+            raise error(f"{source}: not {_a(noun)}: nested too deeply") from None
+
     try:
-        header = msgspec.json.decode(content, type=_Header)
+        header = decoded(_Header)
     except msgspec.ValidationError:
         header = _Header()
-    except msgspec.DecodeError as wrong:
-        raise error(f"{source}: not JSON: {wrong}") from None
-    except RecursionError:
-        raise error(f"{source}: not {_a(noun)}: nested too deeply") from None
     if header.format != format:
         raise error(f'{source}: at $.format: not {_a(noun)}; it should say "{format}"')
     said = header.format_version
@@ -100,14 +108,10 @@ def parse(
             f"{source}: at $.format_version: version {said!r}, but this suite reads version "
             f"{version}; install the suite that the {noun} was made for"
         )
-    try:
-        return msgspec.json.decode(content, type=type_)
+    try:  # what is no JSON within may be noticed here only: the header has passed it over
+        return decoded(type_)
     except msgspec.ValidationError as wrong:
         raise error(f"{source}: {_placed(wrong)}") from None
-    except msgspec.DecodeError as wrong:  # where the header was read, nothing looked at this
-        raise error(f"{source}: not JSON: {wrong}") from None
-    except RecursionError:
-        raise error(f"{source}: not {_a(noun)}: nested too deeply") from None
 
 
 class _Header(msgspec.Struct):
