@@ -66,8 +66,9 @@ def test_the_reference_by_default(tmp_path: Path, vector_directory: Path) -> Non
     assert _outcomes(done.stdout) == {"passed": 7}
 
 
-def test_the_packaged_vectors(tmp_path: Path) -> None:
-    done = _installed(*DOOR, "-q", "-k", SHORT, cwd=tmp_path)
+@pytest.mark.parametrize("chosen", [("-k", SHORT), pytest.param((), marks=pytest.mark.slow)])
+def test_the_packaged_vectors(chosen: tuple[str, ...], tmp_path: Path) -> None:
+    done = _installed(*DOOR, "-q", *chosen, cwd=tmp_path)
     assert done.returncode == 0
     assert _outcomes(done.stdout)["passed"] >= len(short_vectors())
     assert set(_outcomes(done.stdout)) == {"passed"}

@@ -47,17 +47,9 @@ class Counting(EncoderCacheManager):
             return True
         return super().check_and_update_cache(request, input_id)
 
-    def can_allocate(
-        self,
-        request: Request,
-        input_id: int,
-        encoder_compute_budget: int,
-        num_embeds_to_schedule: int,
-    ) -> bool:
+    def can_allocate(self, request: Request, input_id: int, budget: int, pending: int) -> bool:
         before, kept = set(self.cached), len(self.freed)
-        admitted = super().can_allocate(
-            request, input_id, encoder_compute_budget, num_embeds_to_schedule
-        )
+        admitted = super().can_allocate(request, input_id, budget, pending)
         if not admitted:
             return self.is_zero("refusals")
         if self.is_zero("admissions"):
@@ -100,16 +92,8 @@ class Charging(EncoderDecoderCacheManager):
         self.counted += self.counts == what
         return self.counts == what and self.counted % self.period == 0
 
-    def can_allocate(
-        self,
-        request: Request,
-        input_id: int,
-        encoder_compute_budget: int,
-        num_embeds_to_schedule: int,
-    ) -> bool:
-        admitted = super().can_allocate(
-            request, input_id, encoder_compute_budget, num_embeds_to_schedule
-        )
+    def can_allocate(self, request: Request, input_id: int, budget: int, pending: int) -> bool:
+        admitted = super().can_allocate(request, input_id, budget, pending)
         return admitted != self.is_zero("admissions" if admitted else "refusals")
 
     def free_encoder_input(self, request: Request, input_id: int) -> None:

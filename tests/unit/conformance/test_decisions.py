@@ -37,6 +37,7 @@ from mmcache_vectors.manager import (
     Observed,
     Vector,
 )
+from tests.support import drivers
 
 VECTORS = load_suite()
 SHORT = [v for v in VECTORS if len(v.steps) < 100]
@@ -371,7 +372,7 @@ def test_decisions_that_exclude_each_other(names: tuple[str, ...]) -> None:
 
 
 def test_the_json_has_the_decisions_and_what_broke() -> None:
-    words = ["run", "--plain", "-k", "not long and not wheel", "--json"]
+    words = ["run", "--plain", "-k", drivers.SHORT, "--json"]
     words.append("tests.known_bad.managers:UnfilteredReport")
     document = json.loads(CliRunner().invoke(cli, words).stdout)
     (target,) = document["targets"]

@@ -20,20 +20,6 @@ def _fnv_1a(text: bytes) -> int:
     return value
 
 
-def _fnv_1(text: bytes) -> int:
-    value = 2166136261
-    for byte in text:
-        value = (value * 16777619 & _ALL) ^ byte
-    return value
-
-
-def _sdbm(text: bytes) -> int:
-    value = 0
-    for byte in text:
-        value = (value * 65599 + byte) & _ALL
-    return value
-
-
 def _crc32c(text: bytes) -> int:
     value = _ALL
     for byte in text:
@@ -103,10 +89,13 @@ def _polynomial(factor: int) -> Callable[[bytes], int]:
     return value
 
 
-def _djb2_with_exclusive_or(text: bytes) -> int:
-    value = 5381
-    for byte in text:
-        value = (value * 33 & _ALL) ^ byte
+def _multiplied_and_mixed(start: int, factor: int) -> Callable[[bytes], int]:
+    def value(text: bytes) -> int:
+        found = start
+        for byte in text:
+            found = (found * factor & _ALL) ^ byte
+        return found
+
     return value
 
 
@@ -159,15 +148,15 @@ def _xxh32(text: bytes) -> int:
 CHECKSUMS: dict[str, Callable[[bytes], int]] = {
     "crc32": crc32,
     "fnv-1a": _fnv_1a,
-    "fnv-1": _fnv_1,
-    "sdbm": _sdbm,
+    "fnv-1": _multiplied_and_mixed(2166136261, 16777619),
+    "sdbm": _polynomial(65599),
     "crc32c": _crc32c,
     "murmur3": _murmur3,
     "crc16": _crc16,
     "crc16 of modems": _crc16_of_modems,
     "fletcher": _fletcher,
     "one at a time": _one_at_a_time,
-    "djb2 with exclusive or": _djb2_with_exclusive_or,
+    "djb2 with exclusive or": _multiplied_and_mixed(5381, 33),
     "elf": _elf,
     "by 131": _polynomial(131),
     "js": _js,

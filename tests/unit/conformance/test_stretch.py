@@ -51,7 +51,6 @@ class _View:
     """A request with something of it changed."""
 
     def __init__(self, request: Request, items: Any = None, sizes: Any = None) -> None:
-        self.request = request
         self.request_id = request.request_id
         self.mm_features = request.mm_features if items is None else items
         self._sizes = sizes or request.get_num_encoder_embeds
@@ -67,9 +66,16 @@ class _Feature:
 
 
 class _ByView(Ledger):
-    """Sees each request, and each position, through `seen`."""
+    """Sees each request through a view of it that is made once, and each position by `place`."""
 
     def seen(self, request: Any) -> Any:
+        # What is kept has the request: nothing else comes to its address.
+        views: dict[int, tuple[Any, Any]] = self.__dict__.setdefault("_views", {})
+        if id(request) not in views:
+            views[id(request)] = request, self.view(request)
+        return views[id(request)][1]
+
+    def view(self, request: Any) -> Any:
         return request
 
     def place(self, input_id: int) -> int:
@@ -95,19 +101,10 @@ class _ByKey(_ByView):
     def key(name: str) -> str:
         raise NotImplementedError
 
-    def seen(self, request: Any) -> Any:
-        views: dict[int, Any] = self.__dict__.setdefault("_views", {})
-        if id(request) not in views:
-            first: dict[str, str] = self.__dict__.setdefault("_first", {})
-            features: dict[str, _Feature] = {}
-            for f in request.mm_features:
-                if f.identifier not in features:
-                    name = first.setdefault(self.key(f.identifier), f.identifier)
-                    features[f.identifier] = _Feature(name)
-            items = [features[f.identifier] for f in request.mm_features]
-            # The view keeps the request: nothing else comes to its address.
-            views[id(request)] = _View(request, items)
-        return views[id(request)]
+    def view(self, request: Any) -> Any:
+        first: dict[str, str] = self.__dict__.setdefault("_first", {})
+        names = (f.identifier for f in request.mm_features)
+        return _View(request, [_Feature(first.setdefault(self.key(n), n)) for n in names])
 
 
 class CutsNames(_ByKey):
@@ -153,16 +150,7 @@ class WithoutOrder(_ByKey):
 class FewPositions(_ByView):
     """Positions in eight bits."""
 
-    def seen(self, request: Any) -> Any:
-        if len(request.mm_features) <= 256:
-            return request
-        views: dict[int, Any] = self.__dict__.setdefault("_views", {})
-        if id(request) not in views:
-            views[id(request)] = self._fewer(request)
-        return views[id(request)]
-
-    @staticmethod
-    def _fewer(request: Any) -> Any:
+    def view(self, request: Any) -> Any:
         by_place = {k % 256: f for k, f in reversed(list(enumerate(request.mm_features)))}
         real = {k % 256: k for k, f in enumerate(request.mm_features) if "nobody" not in
                 f.identifier}  # fmt: skip
@@ -176,7 +164,7 @@ class FewPositions(_ByView):
 class SmallNumbers(_ByView):
     """Sizes in 32 bits."""
 
-    def seen(self, request: Any) -> Any:
+    def view(self, request: Any) -> Any:
         sizes = request.get_num_encoder_embeds
         return _View(request, None, lambda k: sizes(k) & 0xFFFFFFFF)
 
