@@ -37,8 +37,8 @@ SPECIFIED = ProcessorCacheDesign()
 
 
 _OFTEN = 20
-"""A call that is made as often is worth being compiled: that takes as long as to interpret it so
-often. A vector makes each once or twice, a search a thousand times."""
+"""A call that is made as often is worth being compiled, which takes as long as to interpret it
+some ten times. A vector makes each once or twice, a search a thousand times."""
 
 _RECORD = ("withheld", "affirmed", "recorded", "forgotten", "missed", "overtaken", "renewed")
 """What the clauses speak of besides."""
@@ -109,11 +109,10 @@ class PairSystem:
         self.design = design
         self._requests = {r.request_id: r for r in parameters.requests}
         self._system: TransitionSystem = _system(design)
-        self._compiled = CompiledSystem(self._system, world_of(parameters), with_ghosts=judged)
+        world = world_of(parameters)
+        self._compiled = CompiledSystem(self._system, world, with_ghosts=judged)
+        self._interpreter = Interpreter(self._system, world, record=judged)
         self._judged = judged
-        self._interpreter = Interpreter(
-            self._system, self._compiled.world, record=self._compiled.with_ghosts
-        )
         self._made: Counter[tuple[str, ...]] = Counter()
         self._calls: dict[tuple[str, ...], CompiledCall] = {}
         self._known: dict[Packed, Mapping[str, Any]] = {}
