@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from mmcache_spec.evaluate.uniform import Packed, UniformCall, UniformSystem
+from mmcache_spec.answering import uniform_of
+from mmcache_spec.evaluate.uniform import Packed, UniformCall
 from mmcache_spec.oracle import twins_of, world_of
 from mmcache_spec.phases import Ask, Place, draw_phases
 from mmcache_vectors.manager import (
@@ -110,11 +111,6 @@ class _Question(NamedTuple):
     encoded: bytes
 
 
-@cache
-def _uniform(manager: Manager) -> UniformSystem:
-    return UniformSystem(specified(manager))
-
-
 class WalkedWorld:
     """One world, and the states that walks have come to in it."""
 
@@ -137,8 +133,7 @@ class WalkedWorld:
         self.encoded = msgspec.json.encode(parameters)
         self._capabilities = capabilities
         world = world_of(parameters)
-        uniform = _uniform(manager)
-        self._in_world = uniform.world(world)
+        self._in_world = uniform_of(specified(manager)).world(world)
         self._view = View(self._in_world, parameters, shown)
         start = self._in_world.initial()
         self._root = _Node(start, self._view.observed(start))

@@ -10,7 +10,7 @@ from typing import Any
 from ...kernel.system import Action, TransitionSystem
 from ...kernel.terms import BOOL, INT, MapSort, SetSort, Sort, Symbol
 from ..meaning import State, World
-from .tables import every, number_of, tables_of
+from .tables import bits_in, element_of, number_of, tables_of
 from .writing import Writer
 
 __all__ = ["Packed", "UniformCall", "UniformSystem", "UniformWorld"]
@@ -123,7 +123,7 @@ class UniformWorld:
     def members(self, sort: SetSort, bits: int) -> frozenset[tuple[str, ...]]:
         """The set that the bits stand for."""
         elements = [self.world.universe[e.name] for e in sort.elements]
-        return frozenset(x for k, x in enumerate(every(elements)) if bits >> k & 1)
+        return frozenset(element_of(elements, k) for k in bits_in(bits))
 
     def pack(self, state: State) -> Packed:
         """A state of the interpreter, without its ghosts."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from ...kernel.system import TransitionSystem
 from ...kernel.terms import BOOL, INT, Function, Sort
 from ..meaning import World
 
-__all__ = ["all_of_sort", "every", "names_of", "number_of", "tables_of"]
+__all__ = ["all_of_sort", "bits_in", "element_of", "names_of", "number_of", "tables_of"]
 
 
 class _Worked(dict[int, int]):
@@ -25,7 +24,7 @@ class _Worked(dict[int, int]):
         return found
 
 
-def _bits_in(bits: int) -> Iterable[int]:
+def bits_in(bits: int) -> Iterable[int]:
     """The numbers of the bits that are set, from the lowest on."""
     while bits:
         yield (bits & -bits).bit_length() - 1
@@ -69,7 +68,7 @@ def _of_function(f: Function, world: World) -> dict[str, Any]:
     values = [given[x] for x in world.universe[f.domain.name]]
     if f.range == INT:
         weights = tuple(values)
-        total = _Worked(lambda bits: sum(weights[k] for k in _bits_in(bits)))
+        total = _Worked(lambda bits: sum(weights[k] for k in bits_in(bits)))
         return {f"f_{f.name}": weights, f"sum_{f.name}": total}
     if f.range == BOOL:
         return {f"f_{f.name}": tuple(values)}
@@ -80,7 +79,7 @@ def _of_function(f: Function, world: World) -> dict[str, Any]:
         sources[at] |= 1 << k
 
     def into(bits: int) -> int:
-        return _union(sources[k] for k in _bits_in(bits))
+        return _union(sources[k] for k in bits_in(bits))
 
     return {
         f"f_{f.name}": indexes,
@@ -96,10 +95,10 @@ def _of_pairs(first: Sort, second: Sort, universe: Mapping[str, Sequence[str]]) 
     count = len(universe[first.name])
 
     def pairs(bits: int) -> int:
-        return _union(row << k * width for k in _bits_in(bits))
+        return _union(row << k * width for k in bits_in(bits))
 
     def firsts(bits: int) -> int:
-        return _union(1 << k // width for k in _bits_in(bits))
+        return _union(1 << k // width for k in bits_in(bits))
 
     return {
         f"first_{name}": _Worked(pairs),
@@ -124,6 +123,10 @@ def number_of(elements: Sequence[Sequence[str]], element: Sequence[str]) -> int:
     return index
 
 
-def every(elements: Sequence[Sequence[str]]) -> Iterable[tuple[str, ...]]:
-    """The elements, or pairs, in the order of their bits."""
-    return product(*elements)
+def element_of(elements: Sequence[Sequence[str]], number: int) -> tuple[str, ...]:
+    """The element, or pair of elements, of a bit."""
+    found: tuple[str, ...] = ()
+    for part in reversed(elements):
+        number, index = divmod(number, len(part))
+        found = (part[index], *found)
+    return found
