@@ -40,6 +40,7 @@ __all__ = [
     "parameters_of",
     "predicted_failures",
     "recorded",
+    "shown_name",
     "spec_calls",
     "twins_of",
     "vector_call",
@@ -192,7 +193,7 @@ def observe(system: TransitionSystem, world: World, state: State) -> Observed:
     """The state as an implementation would show it."""
     if system.name == "encoder_decoder":
         return Observed(num_free_slots=state["free_slots"])
-    called = _identifiers(world)
+    called = shown_name(world)
     cached: dict[str, tuple[str, ...]] = {called(h): () for (h,) in sorted(state["cached"])}
     for h, r in sorted(state["references"]):
         cached[called(h)] = (*cached.get(called(h), ()), r)
@@ -209,7 +210,7 @@ def observe(system: TransitionSystem, world: World, state: State) -> Observed:
     )
 
 
-def _identifiers(world: World) -> Callable[[str], str]:
+def shown_name(world: World) -> Callable[[str], str]:
     """What a hash of the spec is called outside."""
     called = world.functions.get("identifier", {})
     return lambda h: called.get(h, h)
@@ -245,7 +246,7 @@ class Replay:
             return None
         world = self.interpreter.world
         seen = observe(self.system, world, step.after) if shown else Observed()
-        return Expect(_returned(step.result, _identifiers(world)), seen)
+        return Expect(_returned(step.result, shown_name(world)), seen)
 
     def made(self, call: Call) -> Step | None:
         """The same for who does not ask what it answers."""
@@ -281,6 +282,8 @@ class Replay:
 def twins_of(world: World) -> dict[str, tuple[str, ...]]:
     """For each hash that shares its identifier, the others."""
     called = world.functions["identifier"]
+    if len(set(called.values())) == len(called):
+        return {}
     return {
         h: others
         for h, name in called.items()

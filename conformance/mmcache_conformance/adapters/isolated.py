@@ -15,6 +15,7 @@ from ..errors import TargetError, describe_exception
 from ..targets.isolated import Begin, Begun, Loaded, Look, Refused
 from ..targets.open import load_target
 from ..targets.python import PythonTarget
+from ..targets.start import tells_where
 from .python import serve
 
 __all__ = ["main"]
@@ -28,6 +29,7 @@ def main() -> NoReturn:
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    tells_where()
     target, introduction = _loaded(msgspec.json.decode(requests.readline(), type=Begin))
     replies.write(msgspec.json.encode(introduction) + b"\n")
     replies.flush()

@@ -1,6 +1,6 @@
 """The campaign: random sequences on a target, in units of work that can be done anywhere.
 
-A unit is one shape of a world with many worlds of it. What a unit does follows from the seed and
+A unit is many worlds of one size. What a unit does follows from the seed and
 its number alone, so a campaign is the same wherever it runs.
 """
 
@@ -38,7 +38,7 @@ from .probe import Differing, play_through
 from .report import Finding
 from .shrink import Candidate, Shrunk, shrink, without_parts
 from .units import plan_of
-from .walks import CompiledShape, Edge, WalkedWorld
+from .walks import Edge, WalkedWorld
 from .worlds import draw_parameters, draw_shape, in_one_line
 
 __all__ = ["Campaign", "Done", "left_out", "search"]
@@ -223,25 +223,29 @@ class _Unit:
             if not on_its_way:
                 return self._done
 
+    @property
+    def _longest(self) -> int:
+        return self._campaign.calls or max(self._plan.calls)
+
     def _batches(self, wanted: int) -> Iterator[list[_Sequence]]:
-        """Sequences of several worlds of one shape; a batch of each."""
+        """Sequences of several worlds; a batch of each."""
         random = self._random
-        shape = CompiledShape(
-            draw_shape(random, self._manager, self._plan.largest), self._capabilities
-        )
         while wanted > 0:
-            longest = self._campaign.calls or max(self._plan.calls)
-            parameters = draw_parameters(random, shape.shape, self._most)
+            longest = self._longest
+            shape = draw_shape(random, self._plan.largest)
+            parameters = draw_parameters(random, shape, self._most)
             parameters = in_one_line(parameters, longest)
-            world = WalkedWorld(shape, parameters, self._shown)
+            world = WalkedWorld(self._manager, parameters, self._capabilities, self._shown)
             batch = [self._sequence(world) for _ in range(min(self._plan.batch, wanted))]
+            world.forget()
             wanted -= len(batch)
             self._done = replace(self._done, worlds=self._done.worlds + 1)
             yield batch
 
     def _sequence(self, world: WalkedWorld) -> _Sequence:
         length = self._campaign.calls or self._random.choice(self._plan.calls)
-        return _Sequence(world, self._manager, tuple(world.walk(self._random, length)))
+        walk = world.walk(self._random, length, self._longest)
+        return _Sequence(world, self._manager, tuple(walk))
 
     def _judge(
         self, batch: list[_Sequence], answers: list[Answered], judged: int
@@ -426,9 +430,14 @@ def _first_difference(sequence: _Sequence, answered: Answered) -> Shrunk[Differi
         broken = Differing((), (), (_breakdown(answered),))
         return Shrunk(sequence.candidate, broken)
     for k, (edge, answer) in enumerate(zip(sequence.edges, answered, strict=False)):
+        observed, node = answer.observed, edge.node
         right = answer.returns == edge.returns or edge.returns is None
-        if right and answer.observed == edge.observed and answer.error is None:
-            continue
+        if right and answer.error is None:
+            if observed is node.right:
+                continue
+            if observed == edge.observed:
+                node.right = observed
+                continue
         wrong = answer_differences(_expected(edge), answer)
         if wrong:
             calls = tuple(e.call for e in sequence.edges[: k + 1])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mmcache_spec.evaluate.compiled import CompiledSystem, Packed
-from mmcache_spec.evaluate.interpreter import World
+from mmcache_spec.evaluate.uniform import Packed, UniformWorld
 from mmcache_spec.phases import Place
 from mmcache_vectors.manager import Observed, Parameters
 
@@ -16,44 +15,52 @@ class View:
     """What a packed state shows, under the names of the world. Parts that were seen are kept."""
 
     def __init__(
-        self,
-        compiled: CompiledSystem,
-        world: World,
-        named: dict[str, str],
-        parameters: Parameters,
-        shown: frozenset[str],
+        self, in_world: UniformWorld, parameters: Parameters, shown: frozenset[str]
     ) -> None:
-        variables = [v.name for v in compiled.variables]
+        world = in_world.world
+        variables = [v.name for v in in_world.uniform.variables]
         self._at = {name: k for k, name in enumerate(variables)}
-        self._hashes = [named[h] for h in world.universe["Hash"]]
-        self._bits = {h: k for k, h in enumerate(world.universe["Hash"])}
-        sizes = {i.identifier: i.num_embeds for r in parameters.requests for i in r.items}
-        self._sizes = [sizes.get(name, 0) for name in self._hashes]
+        called, sizes = world.functions["identifier"], world.functions["size"]
+        self._hashes = [called[h] for h in world.universe["Hash"]]
+        self._sizes = [sizes[h] for h in world.universe["Hash"]]
         self._requests = [r.request_id for r in parameters.requests]
+        self._width, self._row = len(self._requests), (1 << len(self._requests)) - 1
         universe = world.universe
         owner, position = world.functions["owner"], world.functions["position"]
-        order = {r: k for k, r in enumerate(universe["Request"])}
-        self._inputs = [(self._requests[order[owner[i]]], position[i]) for i in universe["Input"]]
+        self._inputs = [(owner[i], position[i]) for i in universe["Input"]]
         self._shown = shown
         self._whole = "cached" in self._at
         self._reports: dict[int, tuple[str, ...]] = {}
         self._cached: dict[tuple[int, int], dict[str, tuple[str, ...]]] = {}
         self._held: dict[int, dict[str, tuple[int, ...]]] = {}
+        self._sets_of_requests: dict[int, tuple[str, ...]] = {}
 
     def idle(self, state: Packed) -> list[int]:
         """The numbers of the freeable hashes, oldest first; none of an encoder-decoder model."""
         if not self._whole:
             return []
         bits, since = state[self._at["freeable"]], state[self._at["since"]]
-        return sorted((k for k in range(len(self._hashes)) if bits >> k & 1), key=since.__getitem__)
+        if not bits & (bits - 1):
+            return _numbers(bits)
+        return sorted(_numbers(bits), key=since.__getitem__)
 
     def idle_sizes(self, state: Packed) -> list[int]:
         """The sizes of the freeable hashes, oldest first."""
         return [self._sizes[k] for k in self.idle(state)]
 
     def is_cached(self, state: Packed, mm_hash: int) -> bool:
-        """Whether the hash of this number in the shape is cached."""
-        return self._whole and bool(state[self._at["cached"]] >> self._bits[f"h{mm_hash}"] & 1)
+        """Whether the hash of this number is cached."""
+        return self._whole and bool(state[self._at["cached"]] >> mm_hash & 1)
+
+    def known(self, state: Packed) -> int:
+        """The bits of the hashes that are cached, or were evicted and not reported yet."""
+        known: int = state[self._at["cached"]] | state[self._at["freed"]]
+        return known
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is a cache, and not only what is charged."""
+        return self._whole
 
     def held(self, state: Packed) -> int:
         """The bits of the inputs that hold their hash."""
@@ -84,21 +91,24 @@ class View:
         )
 
     def _members(self, bits: int) -> Iterator[str]:
-        return (name for k, name in enumerate(self._hashes) if bits >> k & 1)
+        return (self._hashes[k] for k in _numbers(bits))
 
     def _cached_in(self, state: Packed) -> dict[str, tuple[str, ...]]:
         key: tuple[int, int] = state[self._at["cached"]], state[self._at["references"]]
         known = self._cached.get(key)
         if known is None:
-            width = len(self._requests)
             known = self._cached[key] = {
-                name: tuple(
-                    sorted(r for q, r in enumerate(self._requests) if key[1] >> k * width + q & 1)
-                )
-                for k, name in enumerate(self._hashes)
-                if key[0] >> k & 1
+                self._hashes[k]: self._holders(key[1] >> k * self._width & self._row)
+                for k in _numbers(key[0])
             }
         return known
+
+    def _holders(self, bits: int) -> tuple[str, ...]:
+        found = self._sets_of_requests.get(bits)
+        if found is None:
+            found = tuple(sorted(self._requests[q] for q in _numbers(bits)))
+            self._sets_of_requests[bits] = found
+        return found
 
     def _freeable_in(self, state: Packed) -> tuple[str, ...]:
         return tuple([self._hashes[k] for k in self.idle(state)])
@@ -108,11 +118,20 @@ class View:
         known = self._held.get(bits)
         if known is None:
             lists: dict[str, list[int]] = {}
-            for k, (request, position) in enumerate(self._inputs):
-                if bits >> k & 1:
-                    lists.setdefault(request, []).append(position)
+            for k in _numbers(bits):
+                request, position = self._inputs[k]
+                lists.setdefault(request, []).append(position)
             known = self._held[bits] = {r: tuple(sorted(ks)) for r, ks in lists.items()}
         return known
+
+
+def _numbers(bits: int) -> list[int]:
+    """Which bits are set."""
+    found = []
+    while bits:
+        found.append((bits & -bits).bit_length() - 1)
+        bits &= bits - 1
+    return found
 
 
 class WalkedScene:

@@ -7,14 +7,15 @@ it, so that later walks of the same world can go the same way for nothing and th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import cache
 from random import Random
+from typing import NamedTuple
 
 import msgspec
 
-from mmcache_spec.evaluate.compiled import CompiledCall, CompiledSystem, Packed, with_numbers
-from mmcache_spec.evaluate.interpreter import ActionCall, World
-from mmcache_spec.oracle import input_name, spec_calls
+from mmcache_spec.answering import uniform_of
+from mmcache_spec.evaluate.uniform import Packed, UniformCall
+from mmcache_spec.oracle import twins_of, world_of
 from mmcache_spec.phases import Ask, Place, draw_phases
 from mmcache_vectors.manager import (
     Allocate,
@@ -24,9 +25,9 @@ from mmcache_vectors.manager import (
     Free,
     FreeEncoderInput,
     GetFreedMmHashes,
+    Manager,
     Observed,
     Parameters,
-    Request,
     Reset,
 )
 
@@ -34,9 +35,8 @@ from ..oracle.systems import specified
 from ..targets.protocol import ALLOCATE_AGAIN, call_name
 from ..verdicts.changes import LARGEST_NUMBER
 from .view import View, WalkedScene
-from .worlds import CAPACITY, NEWCOMER, Shape, open_world
 
-__all__ = ["CompiledShape", "Edge", "WalkedWorld"]
+__all__ = ["Edge", "WalkedWorld"]
 
 _Kind = Callable[[str, int], Call]
 
@@ -58,21 +58,20 @@ _WANDERS = 0.4
 """How many walks are of habit alone; the others begin, or go all the way, from phase to phase."""
 
 _SCRIPTS, _SCRIPT = 5, 40
-"""So many beginnings by phases are made for a world, of so many calls; longer walks have phases of
-their own all the way."""
+"""So many beginnings by phases are made for a world, of so many calls at most; longer walks have
+phases of their own all the way."""
 
 _MOST_IN_VAIN = 12
 """Phases without a call, before a walk goes on by habit."""
 
 _POSITIONS = {*range(13), 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257}
-"""The positions that walks are about: each costs a compilation, and widths end at these."""
+"""The positions that walks are about: widths end at these."""
 
 _GOES_ON = 0.55
 """How often a walk takes a call that an earlier one has made from the same state."""
 
 
-@dataclass(frozen=True)
-class Edge:
+class Edge(NamedTuple):
     """One call from one state: what is sent, and what must come back."""
 
     call: Call
@@ -85,102 +84,116 @@ class Edge:
 class _Node:
     """A state of one world, what it shows, and the calls that were made from it."""
 
-    __slots__ = ("edges", "made", "observed", "state")
+    __slots__ = ("edges", "made", "observed", "right", "state")
 
     def __init__(self, state: Packed, observed: Observed) -> None:
         self.state = state
         self.observed = observed
+        self.right: Observed | None = None
+        """What came back of it and was compared already: it is equal to `observed`."""
         self.edges: list[Edge] = []
-        self.made: dict[Call, Edge | None] = {}
-        """None for a call that the guards refuse."""
+        self.made: dict[int | tuple[int, int, int], Edge | None] = {}
+        """By the number of the question, with its integers if it has any. None for a call that the
+        guards refuse."""
 
 
-class CompiledShape:
-    """The specification, compiled for one shape call by call, as walks come to need them."""
+class _Question(NamedTuple):
+    """A call without its integers: how the specification is asked, and how it is sent."""
 
-    def __init__(self, shape: Shape, capabilities: frozenset[str]) -> None:
-        self.shape = shape
-        self.system = specified(shape.manager)
-        self.world: World = open_world(shape)
-        self.compiled = CompiledSystem(self.system, self.world)
-        self.capabilities = capabilities
-        self.actions = {action.name for action in self.system.actions}
-        if ALLOCATE_AGAIN not in capabilities:
-            self.actions.discard(ALLOCATE_AGAIN)
-        self._functions: dict[Call, list[CompiledCall]] = {}
-
-    def functions(self, call: Call) -> list[CompiledCall]:
-        """What may perform the call, of which the guards of at most one allow it."""
-        if self.asks_for_admission(call):
-            call = _OF_NEWCOMER
-        if call not in self._functions:
-            choices = [c for c in spec_calls(self.system, call) if c.action in self.actions]
-            if call is _OF_NEWCOMER:
-                numbers = {**choices[0].arguments, "input": NEWCOMER}
-                choices = [ActionCall(choices[0].action, numbers)]
-            self._functions[call] = [self.compiled.compile(choice) for choice in choices]
-        return self._functions[call]
-
-    def asks_for_admission(self, call: Call) -> bool:
-        """Whether what answers is compiled for the newcomer, which is not cached."""
-        return isinstance(call, CanAllocate) and self.shape.manager == "encoder_cache"
+    number: int
+    functions: tuple[UniformCall, ...]
+    """What may perform it, of which the guards of at most one allow it."""
+    about: tuple[int, ...]
+    """The number of the input, or of the request."""
+    twins: int
+    """The bits of the other hashes that have the identifier of the one that it is about."""
+    call: Call
+    encoded: bytes
 
 
 class WalkedWorld:
-    """One world of a shape, and the states that walks have come to in it."""
+    """One world, and the states that walks have come to in it."""
 
-    def __init__(self, shape: CompiledShape, parameters: Parameters, shown: frozenset[str]) -> None:
-        """`shown` are the observables that the target shows: no others are expected of it."""
+    def __init__(
+        self,
+        manager: Manager,
+        parameters: Parameters,
+        capabilities: frozenset[str],
+        shown: frozenset[str],
+    ) -> None:
+        """A world as a target sees it.
+
+        Args:
+            manager: Of which kind.
+            parameters: What is in it.
+            capabilities: Of the target: no other call is made.
+            shown: The observables that the target shows: no others are expected of it.
+        """
         self.parameters = parameters
         self.encoded = msgspec.json.encode(parameters)
-        self._shape = shape
-        self._variables = [v.name for v in shape.compiled.variables]
-        world = shape.world
-        names = {
-            f"h{k}": item.identifier
-            for request, carried in zip(parameters.requests, shape.shape.requests, strict=True)
-            for item, k in zip(request.items, carried, strict=True)
-        }
-        self._numbers = {
-            f"z_h{k}": item.num_embeds
-            for request, carried in zip(parameters.requests, shape.shape.requests, strict=True)
-            for item, k in zip(request.items, carried, strict=True)
-        }
-        names[NEWCOMER] = ""
-        self._numbers[f"z_{NEWCOMER}"] = 0
-        self._twins = self._bits_of_twins(names)
-        self._numbers[CAPACITY] = parameters.cache_size
-        self._view = View(shape.compiled, world, names, parameters, shown)
-        closed = CompiledSystem(shape.system, _closed(world, self._numbers))
-        start = closed.initial()
+        self._capabilities = capabilities
+        world = world_of(parameters)
+        self._in_world = uniform_of(specified(manager)).world(world)
+        self._view = View(self._in_world, parameters, shown)
+        start = self._in_world.initial()
         self._root = _Node(start, self._view.observed(start))
         self._nodes = {start: self._root}
-        self._functions: dict[Call, list[CompiledCall]] = {}
         self._scripts: list[tuple[Edge, ...]] = []
-        self._habits = [
-            [
-                name
-                for name, often in zip(_KINDS, habit, strict=True)
-                for _ in range(often)
-                if name in shape.capabilities
-            ]
-            for habit in _HABITS
+        self._habits = _habits_of(capabilities)
+        hashes = {h: k for k, h in enumerate(world.universe["Hash"])}
+        carried = [hashes[h] for h in world.functions["hash_of"].values()]
+        every = [(q, k) for q, r in enumerate(parameters.requests) for k in range(len(r.items))]
+        self._places = [
+            Place(number, *at, mm_hash)
+            for number, (at, mm_hash) in enumerate(zip(every, carried, strict=True))
+            if at[1] in _POSITIONS
         ]
-        every = [
-            (number, k, h)
-            for number, carried in enumerate(shape.shape.requests)
-            for k, h in enumerate(carried)
+        self._sizes = [
+            parameters.requests[at.request].items[at.position].num_embeds for at in self._places
         ]
-        pairs = list(zip(parameters.requests, shape.shape.requests, strict=True))
-        self._items = {request.request_id: request.items for request, _ in pairs}
-        self._hashes = {request.request_id: carried for request, carried in pairs}
-        self._places = [Place(k, *at) for k, at in enumerate(every) if at[1] in _POSITIONS]
+        self._questions = self._questions_of(manager)
 
-    def walk(self, random: Random, length: int) -> Iterator[Edge]:
-        """So many calls, or fewer where nothing may be called any more."""
+    def _questions_of(self, manager: Manager) -> dict[str, list[_Question]]:
+        """All that may be asked: of each kind, in the order of places or requests."""
+        calls, requests = self._in_world.calls, self.parameters.requests
+        twins = self._bits_of_twins()
+        found: dict[str, list[_Question]] = {}
+        number = 0
+        for kind in _KINDS:
+            actions = [kind]
+            if kind == "allocate" and ALLOCATE_AGAIN in self._capabilities:
+                actions.append(ALLOCATE_AGAIN)
+            functions = tuple(calls[a] for a in actions if a in calls)
+            made: list[tuple[Call, tuple[int, ...], int]]
+            if kind == "free":
+                made = [(Free(r.request_id), (k,), 0) for k, r in enumerate(requests)]
+            elif kind in _ALONE:
+                made = [(_ALONE[kind], (), 0)]
+            else:
+                make = _MAKERS[kind]
+                made = [
+                    (
+                        make(requests[at.request].request_id, at.position),
+                        (at.number,),
+                        twins.get(at.mm_hash, 0),
+                    )
+                    for at in self._places
+                ]
+            found[kind] = []
+            for call, about, others in made:
+                encoded = msgspec.json.encode(call)
+                found[kind].append(_Question(number, functions, about, others, call, encoded))
+                number += 1
+        return found
+
+    def walk(self, random: Random, length: int, longest: int | None = None) -> Iterator[Edge]:
+        """So many calls, or fewer where nothing may be called any more.
+
+        No walk of the world is longer than the longest, if that is known: no script need be.
+        """
         kinds = self._habits[int(random.random() * len(self._habits))]
         if not kinds:
-            kinds = sorted(self._shape.capabilities.intersection(_KINDS))
+            kinds = sorted(self._capabilities.intersection(_KINDS))
             if not kinds:
                 return
         node = self._root
@@ -188,7 +201,7 @@ class WalkedWorld:
             if length > _SCRIPT:
                 yield from self._by_phases(random, length, kinds)
                 return
-            script = self._script(random, kinds)
+            script = self._script(random, min(_SCRIPT, longest or length), kinds)
             begun = script[: min(length, random.randint(1, 2 * len(script)))] if script else ()
             for edge in begun:
                 yield edge
@@ -201,10 +214,18 @@ class WalkedWorld:
             yield following
             node = following.node
 
-    def _script(self, random: Random, kinds: list[str]) -> tuple[Edge, ...]:
+    def forget(self) -> None:
+        """No walk is made any more. States and calls hold one another: this ends that."""
+        for node in self._nodes.values():
+            node.edges.clear()
+            node.made.clear()
+        self._nodes.clear()
+        self._scripts.clear()
+
+    def _script(self, random: Random, length: int, kinds: list[str]) -> tuple[Edge, ...]:
         """Phases that several walks of the world begin with, each so far as it likes."""
         if len(self._scripts) < _SCRIPTS:
-            self._scripts.append(tuple(self._by_phases(random, _SCRIPT, kinds)))
+            self._scripts.append(tuple(self._by_phases(random, length, kinds)))
             return self._scripts[-1]
         return random.choice(self._scripts)
 
@@ -240,113 +261,76 @@ class WalkedWorld:
         """The call that a phase wants, if the target has it and the guards allow it."""
         if not ask.kind:
             return self._by_habit(random, node, kinds)
-        if ask.kind not in self._shape.capabilities:
+        if ask.kind not in self._capabilities:
             return None
-        return self._made(node, *self._wanted(ask))
-
-    def _wanted(self, ask: Ask) -> tuple[Call, Call]:
-        if ask.kind == "get_freed_mm_hashes":
-            return _REPORT, _REPORT
-        if ask.kind == "reset":
-            return _RESET, _RESET
-        if ask.kind == "free":
-            return Free(self.parameters.requests[ask.at].request_id), Free(f"r{ask.at + 1}")
-        request, name, k = self._named(self._places[ask.at])
+        question = self._questions[ask.kind][ask.at]
         if ask.kind == "can_allocate":
             budget = max(0, min(ask.budget, LARGEST_NUMBER))
-            made = CanAllocate(request.request_id, k, budget, ask.pending)
-            return made, CanAllocate(name, k, 0, 0)
-        make = _MAKERS[ask.kind]
-        return make(request.request_id, k), make(name, k)
+            return self._made(node, question, (budget, ask.pending))
+        return self._made(node, question)
 
     def _new_edge(self, random: Random, node: _Node, kinds: list[str]) -> Edge | None:
         for _ in range(_MOST_TRIES):
             kind = kinds[int(random.random() * len(kinds))]
-            found = self._made(node, *self._draw(random, node, kind))
+            choices = self._questions[kind]
+            if not choices:
+                continue
+            at = int(random.random() * len(choices))
+            if kind == "can_allocate":
+                amounts = self._amounts(random, node, self._sizes[at])
+                found = self._made(node, choices[at], amounts)
+            else:
+                found = self._made(node, choices[at])
             if found is not None:
                 return found
         return None
 
-    def _made(self, node: _Node, call: Call, specified_call: Call) -> Edge | None:
-        if call not in node.made:
-            node.made[call] = edge = self._made_now(node, call, specified_call)
-            if edge is not None:
-                node.edges.append(edge)
-        return node.made[call]
+    def _made(
+        self, node: _Node, question: _Question, integers: tuple[()] | tuple[int, int] = ()
+    ) -> Edge | None:
+        key = (question.number, *integers) if integers else question.number
+        made = node.made
+        if key in made:
+            return made[key]
+        edge = self._made_now(node, question, integers)
+        made[key] = edge
+        if edge is not None:
+            node.edges.append(edge)
+        return edge
 
-    def _made_now(self, node: _Node, call: Call, specified_call: Call) -> Edge | None:
-        if self._twins and self._clashes(node.state, specified_call):
+    def _made_now(
+        self, node: _Node, question: _Question, integers: tuple[()] | tuple[int, int]
+    ) -> Edge | None:
+        _, functions, about, twins, call, encoded = question
+        state = node.state
+        if twins and self._view.known(state) & twins:
             return None
-        numbers = self._numbers
-        if isinstance(call, CanAllocate) and self._shape.asks_for_admission(call):
-            if self._view.is_cached(node.state, self._hashes[call.request][call.input_id]):
-                return None
-            size = self._items[call.request][call.input_id].num_embeds
-            numbers = {**numbers, f"z_{NEWCOMER}": size}
-        functions = self._functions.get(specified_call)
-        if functions is None:
-            compiled = self._shape.functions(specified_call)
-            functions = [with_numbers(f, numbers) for f in compiled]
-            self._functions[specified_call] = functions
-        integers = (
-            (call.encoder_compute_budget, call.num_embeds_to_schedule)
-            if isinstance(call, CanAllocate)
-            else ()
-        )
         for function in functions:
-            done = function(node.state, *integers)
+            done = function(state, *about, *integers)
             if done is None:
                 continue
             result, state = done
             after = self._nodes.get(state)
             if after is None:
                 after = self._nodes[state] = _Node(state, self._view.observed(state))
-            returns = self._view.report(result) if isinstance(call, GetFreedMmHashes) else result
-            return Edge(call, msgspec.json.encode(call), returns, after.observed, after)
+            if integers:
+                assert isinstance(call, CanAllocate)
+                call = CanAllocate(call.request, call.input_id, *integers)
+                encoded = msgspec.json.encode(call)
+            elif call is _REPORT:
+                result = self._view.report(result)
+            return Edge(call, encoded, result, after.observed, after)
         return None
 
-    def _clashes(self, state: Packed, call: Call) -> bool:
-        """Whether the identifier is known with another size, as `Replay` has it."""
-        position = getattr(call, "input_id", None)
-        if position is None:
-            return False
-        twins = self._twins.get(input_name(getattr(call, "request", ""), position), 0)
-        at = self._variables.index
-        known: int = state[at("cached")] | state[at("freed")]
-        return bool(known & twins)
-
-    def _bits_of_twins(self, names: dict[str, str]) -> dict[str, int]:
-        """For each place whose identifier has two sizes, the bits of its other hashes."""
-        hashes = self._shape.world.universe["Hash"]
-        hash_of = self._shape.world.functions["hash_of"]
-        twins = {
-            i: sum(1 << k for k, g in enumerate(hashes) if g != h and names[g] == names[h])
-            for i, h in hash_of.items()
+    def _bits_of_twins(self) -> dict[int, int]:
+        """For each hash whose identifier has two sizes, the bits of its other hashes."""
+        if not self._view.is_whole:
+            return {}
+        hashes = self._in_world.world.universe["Hash"]
+        return {
+            hashes.index(h): sum(1 << hashes.index(g) for g in others)
+            for h, others in twins_of(self._in_world.world).items()
         }
-        return {i: bits for i, bits in twins.items() if bits and "freed" in self._variables}
-
-    def _draw(self, random: Random, node: _Node, kind: str) -> tuple[Call, Call]:
-        """A call, and the same call in the names of the shape; there, without its numbers."""
-        if kind == "get_freed_mm_hashes":
-            return _REPORT, _REPORT
-        if kind == "reset":
-            return _RESET, _RESET
-        if kind == "free":
-            number = int(random.random() * len(self.parameters.requests))
-            return Free(self.parameters.requests[number].request_id), Free(f"r{number + 1}")
-        place = self._places[int(random.random() * len(self._places))]
-        request, name, k = self._named(place)
-        if kind == "can_allocate":
-            size = request.items[k].num_embeds
-            budget, pending = self._amounts(random, node, size)
-            made = CanAllocate(request.request_id, k, budget, pending)
-            return made, CanAllocate(name, k, 0, 0)
-        make = _MAKERS[kind]
-        return make(request.request_id, k), make(name, k)
-
-    def _named(self, place: Place) -> tuple[Request, str, int]:
-        """The request, what it is called in the shape, and the position."""
-        return self.parameters.requests[place.request], f"r{place.request + 1}", place.position
 
     def _amounts(self, random: Random, node: _Node, size: int) -> tuple[int, int]:
         """A budget and a pending size, often just at a boundary of this state."""
@@ -362,10 +346,11 @@ class WalkedWorld:
         return min(budget, LARGEST_NUMBER), pending
 
 
-_OF_NEWCOMER = CanAllocate("r1", 0, 0, 0)
 _REPORT, _RESET = GetFreedMmHashes(), Reset()
+_ALONE: dict[str, Call] = {"get_freed_mm_hashes": _REPORT, "reset": _RESET}
 _MAKERS: dict[str, _Kind] = {
     "check_and_update_cache": CheckAndUpdateCache,
+    "can_allocate": lambda request, k: CanAllocate(request, k, 0, 0),
     "allocate": Allocate,
     "free_encoder_input": FreeEncoderInput,
 }
@@ -383,9 +368,15 @@ _KINDS = tuple(
 )
 
 
-def _closed(world: World, numbers: dict[str, int]) -> World:
-    """The world with its numbers."""
-    sizes = {h: numbers[f"z_{h}"] for h in world.universe["Hash"]}
-    embeds = {i: sizes[h] for i, h in world.functions["hash_of"].items()}
-    functions = {**world.functions, "size": sizes, "embeds": embeds}
-    return World(world.universe, {"capacity": numbers[CAPACITY]}, functions)
+@cache
+def _habits_of(capabilities: frozenset[str]) -> list[list[str]]:
+    """For each habit the calls that are drawn, as often as it has them."""
+    return [
+        [
+            name
+            for name, often in zip(_KINDS, habit, strict=True)
+            for _ in range(often)
+            if name in capabilities
+        ]
+        for habit in _HABITS
+    ]

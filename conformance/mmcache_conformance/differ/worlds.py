@@ -1,7 +1,7 @@
 """Random worlds: what the requests carry, and under which names, sizes and capacity.
 
-A *shape* says which request carries which hash at which position. Compiling the specification for
-a shape is dear, so one shape serves many worlds, which differ in names and numbers.
+A *shape* says which request carries which hash at which position. A world has names and numbers
+besides.
 """
 
 from __future__ import annotations
@@ -9,36 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from mmcache_spec.evaluate.compiled import code
-from mmcache_spec.evaluate.interpreter import World
-from mmcache_spec.oracle import world_of
-from mmcache_vectors.manager import Item, Manager, Parameters, Request
+from mmcache_vectors.manager import Item, Parameters, Request
 
 from ..verdicts.changes import MOST_LETTERS, SAFE_NUMBER
 from ..verdicts.names import draw_names
 
-__all__ = [
-    "CAPACITY",
-    "LARGEST",
-    "NEWCOMER",
-    "Largest",
-    "Shape",
-    "draw_parameters",
-    "draw_shape",
-    "in_one_line",
-    "open_world",
-]
-
-CAPACITY = "z_capacity"
-"""The name of the capacity in an open world; the size of the hash `h3` is `z_h3`."""
-
-NEWCOMER = "newcomer"
-"""A hash, and an input, of every open world that no call is about: it is never cached.
-
-Whether an item is admitted, and what goes for it, depends on its size alone if it is not cached. So
-what admits the newcomer, given another's size for its own, admits the other: the question that
-takes long to compile is compiled once, not for each hash.
-"""
+__all__ = ["LARGEST", "Largest", "Shape", "draw_parameters", "draw_shape", "in_one_line"]
 
 
 @dataclass(frozen=True)
@@ -62,12 +38,11 @@ LARGEST = Largest()
 class Shape:
     """For each request the hashes that it carries, as numbers, by position."""
 
-    manager: Manager
     hashes: int
     requests: tuple[tuple[int, ...], ...]
 
 
-def draw_shape(random: Random, manager: Manager, largest: Largest = LARGEST) -> Shape:
+def draw_shape(random: Random, largest: Largest = LARGEST) -> Shape:
     """Any shape up to the largest: small and large ones alike, hashes shared and repeated."""
     full = largest.full
     requests = largest.requests if full else random.randint(1, largest.requests)
@@ -85,31 +60,7 @@ def draw_shape(random: Random, manager: Manager, largest: Largest = LARGEST) -> 
         )
     if random.random() < 0.3:
         carried.append([])  # of a request without items one can only say that it ends
-    return Shape(manager, hashes, tuple(map(tuple, carried)))
-
-
-def open_world(shape: Shape) -> World:
-    """The world of the specification in which sizes and capacity are still unknown."""
-    names = [f"h{k}" for k in range(shape.hashes)]
-    requests = [f"r{k + 1}" for k in range(len(shape.requests))]
-    closed = world_of(_parameters(shape, 1, names, [1] * shape.hashes, requests))
-    universe = {
-        sort: names if sort == "Request" else (*names, NEWCOMER)
-        for sort, names in closed.universe.items()
-    }
-    given = closed.functions
-    sizes = {name: code(f"z_{name}") for name in universe["Hash"]}
-    hash_of = {**given["hash_of"], NEWCOMER: NEWCOMER}
-    functions = {
-        **given,
-        "size": sizes,
-        "hash_of": hash_of,
-        "embeds": {i: sizes[h] for i, h in hash_of.items()},
-        "identifier": {**given["identifier"], NEWCOMER: NEWCOMER},
-        "owner": {**given["owner"], NEWCOMER: universe["Request"][0]},
-        "position": {**given["position"], NEWCOMER: 0},
-    }
-    return World(universe, {"capacity": code(CAPACITY)}, functions)
+    return Shape(hashes, tuple(map(tuple, carried)))
 
 
 def draw_parameters(random: Random, shape: Shape, most: int = SAFE_NUMBER) -> Parameters:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from mmcache_spec.answering import Answering
 from mmcache_spec.kernel.system import TransitionSystem
 from mmcache_spec.model.decisions import Decision
-from mmcache_spec.oracle import Replay, input_name
 from mmcache_vectors.manager import (
     Allocate,
     Call,
@@ -77,7 +77,7 @@ class SetOrdered:
         way: Way,
         places: Places | None = None,
     ) -> None:
-        self._replay = Replay(system, parameters, record=False)
+        self._manager = Answering(system, parameters)
         self._way = way
         self._places = places or {
             r.request_id: tuple(range(len(r.items))) for r in parameters.requests
@@ -88,9 +88,9 @@ class SetOrdered:
         """What it answers; None where the call is one that the guards refuse."""
         if isinstance(call, Free):
             for input_id in self._order(call.request):
-                if self._replay.made(FreeEncoderInput(call.request, input_id)) is None:
+                if not self._manager.made(FreeEncoderInput(call.request, input_id)):
                     return None
-        told = self._replay.answer(call, shown=shown)
+        told = self._manager.answer(call, shown=shown)
         if told is not None:
             self._note(call, told)
         return told
@@ -124,11 +124,9 @@ class SetOrdered:
 
     def _built(self, request: str) -> set[int]:
         """Every position whose hash the request references, put in one after the other."""
-        hash_of = self._replay.interpreter.world.functions["hash_of"]
-        referenced = self._replay.state["references"]
         positions: set[int] = set()
         for k, position in enumerate(self._places[request]):
-            if (hash_of[input_name(request, k)], request) in referenced:
+            if self._manager.references(request, k):
                 positions.add(position)
         return positions
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from mmcache_spec.answering import Answering
 from mmcache_spec.model.decisions import DECISIONS, Decision, system_of
-from mmcache_spec.oracle import Replay
 from mmcache_vectors.manager import (
     Allocate,
     Call,
@@ -95,7 +95,7 @@ def managers_taking(
     switches = [name for name in names if name != SET_ORDER.name]
     system = system_of(switches) if switches else specified("encoder_cache")
     if len(switches) == len(names):
-        yield Replay(system, parameters, record=False)
+        yield Answering(system, parameters)
         return
     for way in WAYS:
         yield SetOrdered(system, parameters, way, places)

@@ -24,6 +24,7 @@ from ..implementation import Implementation, Kind
 from .api import driven
 from .process import LineListener, Process, Timeout, shown_line
 from .protocol import OBSERVABLES, Answer, Case
+from .start import START_LIMIT, start_seconds
 from .wire import (
     BESIDE_FEATURE,
     PROTOCOL_VERSION,
@@ -37,13 +38,10 @@ from .wire import (
     Stop,
 )
 
-__all__ = ["DEFAULT_TIMEOUT", "START_TIMEOUT", "CommandTarget", "Posted", "posted"]
+__all__ = ["DEFAULT_TIMEOUT", "CommandTarget", "Posted", "posted"]
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds that an adapter has for one vector."""
-
-START_TIMEOUT = 60.0
-"""Seconds to answer `start`: an engine may have to load itself."""
 
 _MOST_IN_VAIN = 3
 """After so many timeouts, or starts that failed, in a row, nothing more is tried."""
@@ -329,7 +327,11 @@ class CommandTarget:
 
     def _introduced(self, process: Process) -> Implementation:
         """Who it is, as it says itself. Raises `AdapterError`, or `TargetError` if it says no."""
-        started = _started(process.exchange(_ENCODER.encode(Start()), START_TIMEOUT))
+        try:
+            reply = process.exchange(_ENCODER.encode(Start()), start_seconds())
+        except Timeout as error:
+            raise Timeout(f"{error} ({START_LIMIT}=SECONDS gives it longer)") from None
+        started = _started(reply)
         about = started.implementation
         self._features = started.features
         offered: dict[Kind, tuple[str, ...]] = dict(started.capabilities.items())

@@ -18,8 +18,9 @@ import msgspec
 
 from ..errors import AdapterError, TargetError
 from ..implementation import Implementation
-from .command import START_TIMEOUT, CommandTarget
-from .process import LineListener, Process, shown_line
+from .command import CommandTarget
+from .process import LineListener, Process, Timeout, shown_line
+from .start import START_LIMIT, start_seconds, where_it_is
 from .wire import BESIDE_FEATURE, SNAPSHOTS_FEATURE, WATCHED_FEATURE
 
 __all__ = [
@@ -125,8 +126,17 @@ class IsolatedTarget(CommandTarget):
 
     def _introduced(self, process: Process) -> Implementation:
         assert self._loaded is not None
+        seconds = start_seconds()
         begin = Begin(self._loaded, self._configuration)
-        self._said(process, msgspec.json.encode(begin), START_TIMEOUT)
+        try:
+            self._said(process, msgspec.json.encode(begin), seconds)
+        except Timeout:
+            where = where_it_is(process)
+            raise TargetError(
+                f"{self.name} is not loaded after {seconds:g} s: "
+                f"{'' if where is None else f'it was at {where}; '}"
+                f"{START_LIMIT}=SECONDS gives it longer"
+            ) from None
         look = msgspec.json.encode(Look(self._touches))
         try:
             said = self._said(process, look, self._timeout)

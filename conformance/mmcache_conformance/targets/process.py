@@ -24,6 +24,8 @@ _PIPE = 1 << 20
 """Bytes that a pipe is asked to hold, so that many requests are on their way at a time."""
 _LOG_KEPT = 8 << 10
 _SHOWN = 200
+_QUIET = 0.1
+"""Seconds after which nothing more will come of something that is written at once."""
 
 LineListener = Callable[[str, bytes], None]
 """Gets every line: `>` or `<`, and the bytes."""
@@ -167,6 +169,20 @@ class Process:
         if wrong is None:
             self._buffer.clear()
         return lines[:count], wrong
+
+    def asked(self, number: signal.Signals, seconds: float) -> str:
+        """What the child writes to standard error at a signal, as far as it comes in a while."""
+        self.log.clear()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._child.pid, number)
+        until = time.monotonic() + seconds
+        told = ""
+        while self._open and (left := until - time.monotonic()) > 0:
+            self._look(min(left, _QUIET) if told else left)
+            if told == self.log.text():
+                break  # it comes in small pieces: this was the last
+            told = self.log.text()
+        return told
 
     def finish(self, request: bytes) -> bytes:
         """Ask to stop, wait, and kill what is left. What was said without being asked."""

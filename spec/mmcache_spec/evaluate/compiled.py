@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from types import FunctionType
 from typing import Any
 
 from ..kernel.system import TransitionSystem
@@ -44,7 +43,6 @@ __all__ = [
     "is_code",
     "sum_of",
     "text_of",
-    "with_numbers",
 ]
 
 Packed = tuple[Any, ...]
@@ -76,16 +74,6 @@ def code(text: str) -> Any:
 def is_code(value: Any) -> bool:
     """Whether the value is not known before the call."""
     return isinstance(value, _Code)
-
-
-def with_numbers(call: CompiledCall, numbers: Mapping[str, int]) -> CompiledCall:
-    """The same call in the world in which the numbers are these, by their names.
-
-    For a call that was compiled in a world with `code` in place of a size or of the capacity: so
-    one compilation serves all the worlds that differ in their numbers alone.
-    """
-    assert isinstance(call, FunctionType)
-    return FunctionType(call.__code__, dict(numbers))
 
 
 _Value = Any

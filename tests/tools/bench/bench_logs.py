@@ -19,7 +19,7 @@ from mmcache_conformance.exhaust.world import SearchScope
 from mmcache_conformance.logs.check import check_log
 from mmcache_conformance.logs.record import Recorder, record_class
 
-from .bench_manager import serve, trace
+from .bench_manager import serve, timed, trace
 
 CAPACITY = 40_000
 
@@ -40,19 +40,27 @@ def bench_recorder(passes: int, rounds: int) -> None:
         recorder = Recorder(Path(directory), "bench")
         recorded_class = type("Recorded", (EncoderCacheManager,), dict(vars(EncoderCacheManager)))
         record_class(recorded_class, "encoder_cache", recorder)
-        times: dict[str, list[float]] = {"plain": [], "recorded": []}
+        classes = {"without": plain_class, "with": recorded_class}
+        times: dict[str, list[float]] = {name: [] for name in classes}
+        order = list(classes)
         for _ in range(rounds):
-            for name, cls in (("plain", plain_class), ("recorded", recorded_class)):
-                started = time.perf_counter()
-                serve(cls(CAPACITY), script, True)
-                times[name].append(time.perf_counter() - started)
+            for name in order:
+                manager = classes[name](CAPACITY)
+                took, (calls, _, _) = timed(serve, manager, script, True, clock=time.process_time)
+                times[name].append(took)
+            order.reverse()
         recorder.close()
         (path,) = Path(directory).glob("*.jsonl")
         events = sum(1 for _ in path.open("rb")) // rounds
-    more = median(times["recorded"]) - median(times["plain"])
+    ratios = [w / o for w, o in zip(times["with"], times["without"], strict=True)]
+    without, with_it = (median(times[name]) for name in ("without", "with"))
+    more = with_it - without
     print(
-        f"recorder: {more / events * 1e6:.2f} us an event, {more / passes * 1e6:.0f} us a pass; "
-        f"{median(times['recorded']) / median(times['plain']):.2f} times the unrecorded"
+        f"recorder: {median(ratios):.2f} times the processor time without it "
+        f"({rounds} rounds from {min(ratios):.2f} to {max(ratios):.2f}); "
+        f"{without / calls * 1e6:.2f} us a call without, {with_it / calls * 1e6:.2f} with; "
+        f"{more / events * 1e6:.2f} us more for each of {events:,} events, "
+        f"{more / passes * 1e6:.0f} us a pass of {events / passes:.0f} events"
     )
 
 

@@ -25,7 +25,7 @@ from mmcache_conformance.differ.report import DifferReport
 from mmcache_conformance.differ.search import Campaign, Done, search
 from mmcache_conformance.differ.shrink import Candidate, Shrunk, shrink, without_parts
 from mmcache_conformance.differ.units import plan_of
-from mmcache_conformance.differ.walks import CompiledShape, Edge, WalkedWorld
+from mmcache_conformance.differ.walks import Edge, WalkedWorld
 from mmcache_conformance.differ.worlds import (
     Largest,
     draw_parameters,
@@ -108,11 +108,11 @@ def test_a_walk_expects_what_the_interpreter_answers(manager: Manager) -> None:
     twins = 0
     for k in range(12):
         largest = Largest(4, 3, 6) if k < 9 else Largest()
-        shape = CompiledShape(draw_shape(random, manager, largest), capabilities)
+        shape = draw_shape(random, largest)
         for _ in range(4):
-            parameters = draw_parameters(random, shape.shape)
+            parameters = draw_parameters(random, shape)
             twins += _has_twins(parameters)
-            world = WalkedWorld(shape, parameters, shown)
+            world = WalkedWorld(manager, parameters, capabilities, shown)
             for _ in range(3):
                 replay = Replay(specified(manager), parameters)
                 for edge in world.walk(random, 12):
@@ -128,7 +128,7 @@ def _has_twins(parameters: Parameters) -> bool:
 
 def test_worlds_are_large_and_of_every_kind() -> None:
     random = Random(1)
-    shapes = [draw_shape(random, "encoder_cache") for _ in range(200)]
+    shapes = [draw_shape(random) for _ in range(200)]
     assert max(s.hashes for s in shapes) == 8
     assert max(sum(map(bool, s.requests)) for s in shapes) == 6
     assert any(() in s.requests for s in shapes), "some requests carry nothing"
@@ -144,9 +144,7 @@ def test_worlds_are_large_and_of_every_kind() -> None:
 def test_the_numbers_of_a_world_stay_where_its_engine_has_them_exactly() -> None:
     random = Random(2)
     for most in (SAFE_NUMBER, LARGEST_NUMBER):
-        worlds = [
-            draw_parameters(random, draw_shape(random, "encoder_cache"), most) for _ in range(400)
-        ]
+        worlds = [draw_parameters(random, draw_shape(random), most) for _ in range(400)]
         for world in worlds:
             sizes = {i.identifier: i.num_embeds for r in world.requests for i in r.items}
             # A question may be about one more than all that can be free.
@@ -201,7 +199,7 @@ def test_there_are_names_that_a_careless_key_takes_for_one_another() -> None:
 
 def test_ids_of_requests_can_be_the_beginning_of_others() -> None:
     random = Random(5)
-    shape = draw_shape(random, "encoder_cache", Largest(4, 4, 8, full=True))
+    shape = draw_shape(random, Largest(4, 4, 8, full=True))
     ids = [[r.request_id for r in draw_parameters(random, shape).requests] for _ in range(100)]
     assert any(a != b and b.startswith(a) for some in ids for a in some for b in some)
 
@@ -230,10 +228,10 @@ def test_walks_lead_into_situations() -> None:
         if wanted <= seen:
             break
         plan = plan_of(unit)
-        shape = CompiledShape(draw_shape(random, "encoder_cache", plan.largest), capabilities)
+        shown = frozenset(OBSERVABLES)
         for _ in range(6):
-            parameters = draw_parameters(random, shape.shape)
-            world = WalkedWorld(shape, parameters, frozenset(OBSERVABLES))
+            parameters = draw_parameters(random, draw_shape(random, plan.largest))
+            world = WalkedWorld("encoder_cache", parameters, capabilities, shown)
             for _ in range(4):
                 seen |= _situations(list(world.walk(random, random.choice(plan.calls))))
     assert wanted <= seen, wanted - seen
@@ -520,7 +518,12 @@ def test_several_processes_find_the_same() -> None:
         (("no_such_module:Class",), 3, "could not be played on"),
         (("reference", "--count", "0"), 2, "--count"),
         (("reference", "--expected", "no-such-file.toml"), 2, "no-such-file.toml"),
-        (("reference", "--count", "5", "--cluster", "tcp://127.0.0.1:1"), 3, "luster"),
+        pytest.param(
+            ("reference", "--count", "5", "--cluster", "tcp://127.0.0.1:1"),
+            3,
+            "luster",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said(words: tuple[str, ...], code: int, says: str) -> None:

@@ -17,12 +17,15 @@ import pytest
 
 from mmcache_conformance.errors import AdapterError, TargetError, TargetNameError
 from mmcache_conformance.targets.command import CommandTarget
+from mmcache_conformance.targets.open import open_manager
 from mmcache_conformance.targets.process import Process
 from mmcache_conformance.targets.protocol import case_of
+from mmcache_conformance.targets.start import START_LIMIT, start_seconds, where_it_is
 from mmcache_conformance.targets.wire import Errored, Run, Start, Stop, adapter_schema
 from mmcache_conformance.verdicts.run import run_target
 from mmcache_vectors.manager import Vector
 from tests.support.drivers import misbehaving, outcomes, run
+from tests.support.pages import ROOT
 
 PYTHON = shlex.join([sys.executable, "-m", "mmcache_conformance.adapters.python"])
 REFERENCE = f"{PYTHON} mmcache:EncoderCacheManager,mmcache:EncoderDecoderCacheManager"
@@ -119,11 +122,70 @@ def test_an_adapter_that_never_answers_is_given_up(vectors: tuple[Vector, ...]) 
 
 
 def test_a_handshake_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmcache_conformance.targets.command.START_TIMEOUT", 0.3)
+    monkeypatch.setenv(START_LIMIT, "0.3")
     silent = CommandTarget("cmd:silent", "sleep 1000")
-    with pytest.raises(TargetError, match="no handshake: no reply within"):
+    with pytest.raises(TargetError, match=r"no handshake: no reply within 0.3 s \(MMCACHE_START"):
         silent.start()
     silent.stop()
+
+
+_HANGS = """\
+import sys, time
+from mmcache_conformance.targets.start import tells_where
+tells_where()
+def wait():
+    print("ready", flush=True); time.sleep(1000)
+sys.stdin.readline()
+wait()
+"""
+
+
+def test_an_import_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the seconds of the variable, and the message names the target and the variable."""
+    (tmp_path / "never_ends.py").write_text("import time\ntime.sleep(1000)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv(START_LIMIT, "0.2")
+    target = open_manager("never_ends:Manager")
+    with pytest.raises(TargetError) as raised:
+        target.start()
+    target.stop()
+    assert str(raised.value).startswith("never_ends:Manager is not loaded after 0.2 s: ")
+    assert str(raised.value).endswith("MMCACHE_START_TIMEOUT=SECONDS gives it longer")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_process_that_hangs_tells_where(tmp_path: Path) -> None:
+    (tmp_path / "hangs.py").write_text(_HANGS)
+    process = Process([sys.executable, str(tmp_path / "hangs.py")], None)
+    try:
+        assert process.exchange(b"go", 60) == b"ready"
+        assert where_it_is(process) == f"{tmp_path}/hangs.py, line 5 in wait"
+    finally:
+        process.kill()
+
+
+def test_a_process_that_does_not_tell_where() -> None:
+    process = Process(["sh", "-c", "trap : USR1; read line; echo ready; sleep 1000"], None)
+    try:
+        assert process.exchange(b"go", 60) == b"ready"
+        assert where_it_is(process) is None
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize("said", ["x", "0", "-1", "nan", "inf", "86401"])
+def test_a_limit_that_is_no_number_of_seconds(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(START_LIMIT, said)
+    with pytest.raises(TargetNameError, match=f"MMCACHE_START_TIMEOUT={said}: not a number of"):
+        CommandTarget("cmd:silent", "sleep 1000").start()
+
+
+def test_without_a_limit_there_are_thirty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As docs/running-conformance.md and docs/adapter-protocol.md say."""
+    monkeypatch.delenv(START_LIMIT, raising=False)
+    assert start_seconds() == 30
+    for page in ("running-conformance", "adapter-protocol"):
+        assert "30 seconds" in (ROOT / "docs" / f"{page}.md").read_text()
 
 
 def test_a_second_start_that_fails(tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
