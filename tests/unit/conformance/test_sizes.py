@@ -17,6 +17,7 @@ LONGER = {
     "mmcache_spec/checks/bounded.py": "the search for the least counterexample, step by step",
     "mmcache_spec/evaluate/compiled.py": "one translation, a case for each kind of term",
     "mmcache_spec/evaluate/meaning.py": "one translation, a case for each kind of term",
+    "mmcache_spec/evaluate/uniform/writing.py": "one translation, a case for each kind of term",
     "mmcache_spec/generate/arenas.py": "a table: the worlds of each model",
     "mmcache_spec/generate/long.py": "one vector's walk: phases, amounts, what is shown",
     "mmcache_spec/generate/pairs.py": "one suite: what it is made of, and how it is chosen",
