@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from mmcache_conformance.suites.load import load_suite
+from tests.support.drivers import SHORT
 from tests.support.pages import DOCS, ROOT, blocks
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -61,7 +62,7 @@ def test_it_passes(tmp_path: Path) -> None:
 
 def test_it_fails_and_still_reports(tmp_path: Path) -> None:
     code, outputs, summary = run_step(
-        tmp_path, target="tests.known_bad.managers:UnfilteredReport", select="L1"
+        tmp_path, target="tests.known_bad.managers:UnfilteredReport", select=f"L1 and {SHORT}"
     )
     assert (code, outputs) == (1, "exit-code=1\n")
     assert "| L1 | report_disjoint_from_cached | ❌ 0/" in summary
@@ -75,9 +76,9 @@ def test_its_inputs_arrive(tmp_path: Path) -> None:
             lines += ['link = "https://example.org"']
     (tmp_path / "x.toml").write_text("\n".join(lines))
     wrong = "tests.known_bad.managers:UnfilteredReport"
-    assert run_step(tmp_path, target=wrong, expected="x.toml", select="L1")[0] == 0
-    assert run_step(tmp_path, target=wrong, select="L1")[0] == 1
-    assert run_step(tmp_path, target=wrong, select="L2 and not L1")[0] == 0
+    assert run_step(tmp_path, target=wrong, expected="x.toml", select=f"L1 and {SHORT}")[0] == 0
+    assert run_step(tmp_path, target=wrong, select=f"L1 and {SHORT}")[0] == 1
+    assert run_step(tmp_path, target=wrong, select=f"L2 and not L1 and {SHORT}")[0] == 0
     assert run_step(tmp_path, target=wrong, select="L1 or")[0] == 2
     assert run_step(tmp_path, target="no_such:C")[:2] == (3, "exit-code=3\n")
     # Nothing in an input is a command.

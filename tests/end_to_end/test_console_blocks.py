@@ -41,14 +41,15 @@ def needs_the_index(page: str) -> bool:
 
 
 _QUICK = 10
-"""A page with more commands takes half a minute: CI follows it, and `make test` does not; nor does
-that of a port to JavaScript, which is played to its end."""
+"""A page with more commands takes half a minute: CI follows it, and `make test` does not; nor a
+page on a pair, whose releases are played whole, nor that of a port to JavaScript."""
 
 
 def _page(page: str) -> object:
     marks = [pytest.mark.network] if needs_the_index(page) else []
     commands = [c for b in ALL[page] if b.language == "console" and is_run(b) for c in b.commands]
-    if len(commands) > _QUICK or any(b.language == "js" for b in ALL[page]):
+    played_whole = any("vllm-processor-cache" in c.words for c in commands)
+    if len(commands) > _QUICK or played_whole or any(b.language == "js" for b in ALL[page]):
         marks.append(pytest.mark.slow)
     return pytest.param(page, marks=marks)
 

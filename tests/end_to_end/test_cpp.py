@@ -38,6 +38,7 @@ def test_the_example_passes_everything_that_applies(
         assert verdict.outcome == ("pass" if applies else "skip"), verdict
 
 
+@pytest.mark.slow
 def test_unfiltered_it_fails_exactly_what_the_spec_predicts(
     build: Build, vectors: tuple[Vector, ...]
 ) -> None:

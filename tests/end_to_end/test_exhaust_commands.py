@@ -45,6 +45,7 @@ def test_a_right_program_is_right_in_every_state(build: Build) -> None:
     assert found.exit_code == 0
 
 
+@pytest.mark.slow
 def test_without_snapshots_the_calls_are_made_again(build: Build) -> None:
     found = search(build(PROGRAMS / "shares.cpp"))
     assert (found.disagreement, found.kept_as, found.opaque) == (None, "calls made again", True)
@@ -52,6 +53,7 @@ def test_without_snapshots_the_calls_are_made_again(build: Build) -> None:
     assert set(found.left_out) == {"free", "reset"}
 
 
+@pytest.mark.slow
 def test_a_restore_that_does_not_restore_is_found_and_never_judged(build: Build) -> None:
     """Its manager is right: only its copies are not."""
     program = build(PROGRAMS / "shares.cpp", "-DSHARES")

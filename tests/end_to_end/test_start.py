@@ -56,7 +56,7 @@ def report(cls: type, timeout: float) -> TargetReport:
 
 @pytest.mark.parametrize("cls", [ExitsInReset, HangsInReset])
 def test_a_reset_that_does_not_return_costs_its_vectors_only(cls: type) -> None:
-    found = report(cls, 3)
+    found = report(cls, 1.5)
     assert found.reason is None
     assert [v.outcome for v in found.verdicts].count("error") == 1
     assert [v.outcome for v in found.verdicts].count("pass") == 5

@@ -58,7 +58,13 @@ def workloads(variant: str) -> Iterator[EngineVector]:
     yield from [v for v in load_suite(None, ENGINES) if v.variant == variant][:2]
 
 
-@pytest.mark.parametrize("variant", REFERENCE_VARIANTS)
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(v, marks=[pytest.mark.slow] if k % 3 else [])
+        for k, v in enumerate(REFERENCE_VARIANTS)
+    ],
+)
 def test_a_damaged_log_of_an_engine_is_judged_as_the_oracle_judges_it(variant: str) -> None:
     chance = random.Random(variant)
     breaches = unread = 0

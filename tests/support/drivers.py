@@ -35,8 +35,11 @@ def without(tool: str) -> None:
     pytest.skip(f"no {tool}")
 
 
-SHORT = "not long and not wheel"
-"""For `-k`: all but the vectors of some hundred calls, of which a failure is explained slowly."""
+SHORT = "not nothing" if os.environ.get("WHOLE_SUITE") else "not long and not wheel"
+"""For `-k`: all but the vectors of some hundred calls, of which a failure is explained slowly.
+
+CI runs the tests that use it a second time, on the whole suite.
+"""
 
 
 @pytest.fixture(scope="session")

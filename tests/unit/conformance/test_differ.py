@@ -518,7 +518,12 @@ def test_several_processes_find_the_same() -> None:
         (("no_such_module:Class",), 3, "could not be played on"),
         (("reference", "--count", "0"), 2, "--count"),
         (("reference", "--expected", "no-such-file.toml"), 2, "no-such-file.toml"),
-        (("reference", "--count", "5", "--cluster", "tcp://127.0.0.1:1"), 3, "luster"),
+        pytest.param(
+            ("reference", "--count", "5", "--cluster", "tcp://127.0.0.1:1"),
+            3,
+            "luster",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said(words: tuple[str, ...], code: int, says: str) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from mmcache_conformance.oracle.blame import blamed
 from mmcache_conformance.oracle.systems import specified
-from mmcache_conformance.suites.load import load_suite
 from mmcache_conformance.targets.protocol import ALLOCATE_AGAIN
 from mmcache_conformance.targets.python import ManagerClasses, PythonTarget
 from mmcache_conformance.verdicts.model import CallFailure
@@ -28,10 +27,11 @@ from tests.known_bad.managers import (
     WrongEncoderDecoder,
     WrongLedger,
 )
+from tests.support.drivers import short_vectors
 
 Wrong = type[WrongLedger] | type[WrongEncoderDecoder]
 
-VECTORS = load_suite()
+VECTORS = short_vectors()
 ALL: tuple[Wrong, ...] = (*LEDGERS, *ENCODER_DECODERS)
 
 

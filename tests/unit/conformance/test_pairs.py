@@ -282,7 +282,13 @@ def test_a_folder_may_have_all_kinds(tmp_path: Path) -> None:
         load_suite(tmp_path)
 
 
-@pytest.mark.parametrize("vector", SHORT[::3], ids=lambda v: v.id)
+@pytest.mark.parametrize(
+    "vector",
+    [
+        pytest.param(v, marks=[pytest.mark.slow] if len(v.steps) > 6 else [], id=v.id)
+        for v in SHORT[::3]
+    ],
+)
 def test_what_is_interpreted_and_what_is_compiled_answer_alike(
     vector: PairVector, monkeypatch: pytest.MonkeyPatch
 ) -> None:

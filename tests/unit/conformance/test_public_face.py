@@ -9,12 +9,14 @@ import pytest
 
 import mmcache_conformance
 from mmcache_conformance import TargetError, exit_code, load_suite, open_target, run_target
+from tests.support.drivers import short_vectors
 
 
 def test_the_example_of_the_docstring() -> None:
-    report = run_target(open_target("reference"), load_suite())
+    vectors = short_vectors()
+    report = run_target(open_target("reference"), vectors)
     assert exit_code([report]) == 0
-    wrong = run_target(open_target("tests.known_bad.managers:UnfilteredReport"), load_suite())
+    wrong = run_target(open_target("tests.known_bad.managers:UnfilteredReport"), vectors)
     assert exit_code([wrong]) == 1
     with pytest.raises(TargetError):
         open_target("no_such:C").start()

@@ -403,6 +403,7 @@ def test_in_a_browser(width: int, tmp_path: Path, vectors: tuple[Vector, ...]) -
     }
 
 
+@pytest.mark.slow
 def test_in_the_dark(tmp_path: Path, vectors: tuple[Vector, ...]) -> None:
     page = run_page(summarise([report_on(WRONG, vectors)], vectors), vectors)
     found = probed(tmp_path, page, 390, "--blink-settings=preferredColorScheme=0")
@@ -417,6 +418,7 @@ def test_a_hostile_page_runs_no_script_of_others(
     assert found["overflow"] == 0
 
 
+@pytest.mark.slow
 def test_the_probe_sees_a_page_that_is_too_wide(tmp_path: Path) -> None:
     body = (
         '<div style="width:900px">x</div><form id="filters">'

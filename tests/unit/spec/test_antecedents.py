@@ -151,6 +151,7 @@ def test_a_line_that_no_clause_needs_is_found() -> None:
     assert Need("line", "get_freed_mm_hashes", "to_free") not in gaps
 
 
+@pytest.mark.slow
 def test_every_part_of_the_encoder_decoder_is_needed_or_has_a_reason() -> None:
     rest = unneeded(SYSTEM, list(cores(SYSTEM)))
     assert [n for n in rest if reason_for("encoder_decoder", n.kind, n.where, n.name) is None] == []

@@ -265,6 +265,7 @@ def test_a_reader_that_goes_away_is_no_verdict(command: Any) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_variants_of_one_model_are_those_of_no_other(run: Callable[..., Result]) -> None:
     done = run("variants", "encoder_decoder")
     names = {line.split()[0] for line in done.output.splitlines() if not line.startswith(" ")}

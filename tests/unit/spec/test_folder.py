@@ -73,7 +73,9 @@ def test_drift_names_each_file(tmp_path: Path) -> None:
 
 def test_obligations_refuses_a_foreign_folder(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text("{}")
-    done = CliRunner().invoke(cli, ["obligations", "--out", str(tmp_path), "unfiltered_report"])
+    done = CliRunner().invoke(
+        cli, ["obligations", "--out", str(tmp_path), "encoder_decoder_repeated_credit"]
+    )
     assert done.exit_code == 2
     assert "package.json is not a file that this command writes" in done.output
     assert list(tmp_path.iterdir()) == [tmp_path / "package.json"]

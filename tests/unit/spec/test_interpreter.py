@@ -273,8 +273,9 @@ def test_the_calls_of_an_action() -> None:
 
 
 def test_without_the_record_it_answers_the_same() -> None:
-    """On the long walks of the suite: what an observer notes has no influence."""
-    vector = max(load_suite(), key=lambda v: (v.manager == "encoder_cache", len(v.steps)))
+    """On a long walk of the suite: what an observer notes has no influence."""
+    walks = [v for v in load_suite() if v.manager == "encoder_cache" and len(v.steps) < 200]
+    vector = max(walks, key=lambda v: len(v.steps))
     noted = Replay(specified("ledger"), vector.parameters)
     quick = Replay(specified("ledger"), vector.parameters, record=False)
     ghosts = {v.name for v in noted.system.variables if v.role == "ghost"}

@@ -155,6 +155,7 @@ class TestNoDesignCanEditIt:
         wrong = replace(wardrobe(), init=(*wardrobe().init[:2], (brought, brought.insert(c))))
         assert wrong.init[2][1] is RECORD[0].init
 
+    @pytest.mark.slow
     def test_mutants_are_of_the_design_alone(self) -> None:
         for system in (ledger(), encoder_decoder(), engine()):
             names = {m.variable.name for m in system.monitors}

@@ -22,6 +22,7 @@ SYSTEMS = {MANAGERS[s.name]: s for s in SPECIFIED.systems if s.name in MANAGERS}
 # `mmcache-spec counterexamples --check`, which CI runs and which takes minutes.
 
 
+@pytest.mark.slow
 def test_they_expect_what_the_specification_answers() -> None:
     for vector in VECTORS:
         replay = Replay(SYSTEMS[vector.manager], vector.parameters, record=False)

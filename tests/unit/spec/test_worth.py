@@ -51,6 +51,7 @@ def test_every_goal_is_reached_or_proved_unreachable(system: TransitionSystem) -
     assert set(found.unreachable) == goals - covered
 
 
+@pytest.mark.slow
 def test_what_is_reachable_is_not_proved_unreachable() -> None:
     system = lg.ledger()
     found = cover(system, scope(2, 2, 2), LEDGER_COMBINATIONS, 7, least=False)

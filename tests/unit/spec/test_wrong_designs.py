@@ -139,6 +139,7 @@ def test_a_wrong_ledger_is_condemned_by_a_clause(kind: str, name: str) -> None:
     assert set(judgement.clauses) <= {p.clause for p in interpreter.breaks(last)}
 
 
+@pytest.mark.slow
 def test_a_strengthening_invariant_condemns_nothing() -> None:
     """Without its clauses, what is left of the claims lets everything pass."""
     silent = _without(LEDGER, *LEDGER.clauses())
@@ -166,6 +167,7 @@ def test_an_equivalent_design_is_proved_to_be_one() -> None:
     assert (judgement.fate, judgement.reason) == ("equivalent, proved", EQUAL.says)
 
 
+@pytest.mark.slow
 def test_only_the_order_of_times_counts_and_that_is_proved() -> None:
     (age, _) = COUPLINGS["ledger"]
     design = _design("single", "free_encoder_input: clock, 1 is 2").system
@@ -188,9 +190,9 @@ def test_no_wrong_encoder_decoder_survives(kind: str) -> None:
     assert row.count("condemned") > 0
 
 
-@pytest.mark.parametrize("most", [1, pytest.param(6, marks=pytest.mark.slow)])
-def test_some_wrong_ledgers_of_every_kind_and_none_survives(most: int) -> None:
-    fates = {judge(ARENA, d.system).fate for d in wrong_designs(LEDGER, KINDS, most=most, seed=1)}
+@pytest.mark.slow
+def test_some_wrong_ledgers_of_every_kind_and_none_survives() -> None:
+    fates = {judge(ARENA, d.system).fate for d in wrong_designs(LEDGER, KINDS, most=6, seed=1)}
     assert "survives" not in fates
 
 
