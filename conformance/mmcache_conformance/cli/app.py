@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from concurrent.futures import BrokenExecutor
 from typing import Any, NoReturn
 
 import click
@@ -101,6 +100,8 @@ def _run() -> int:
 
 def _told(error: Exception) -> int:
     """Say what went wrong, as far as anything can still be said."""
+    from concurrent.futures import BrokenExecutor
+
     from ..errors import describe_exception
 
     text = f"internal error, please report it: {describe_exception(error)}"

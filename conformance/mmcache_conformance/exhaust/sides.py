@@ -114,20 +114,25 @@ class _ClassSide:
         self._snapshots: Snapshots = Opaque() if opaque else snapshots_for(first)
         self._calls = [self._live.bind(call) for call in calls]
         self._initial = self._snapshots.take(first)
+        self._fingerprints: dict[bytes, Hashable] = {}
+        self._orders: dict[bytes, frozenset[Hashable]] = {}
+        self._numbers: dict[Hashable, int] = {}
+        """Of each fingerprint that was met, a number that stands for it."""
 
     @property
     def opaque(self) -> bool:
         return not self._snapshots.plain
 
     def start(self) -> Arrival | None:
-        return self._arrival(self._initial, None, None)
+        return self._arrival(self._initial, None, self._snapshots.mark(self._initial))
 
     def initial(self) -> Any:
         return self._initial
 
     def arrivals(self, place: Any, calls: Sequence[int]) -> Iterator[Arrival]:
         snapshots = self._snapshots
-        before = snapshots.fingerprint(place, self._observe)
+        mark_before = snapshots.mark(place)
+        before = self._fingerprint(place, mark_before)
         scratch = None
         for k in calls:
             if scratch is None:
@@ -140,10 +145,11 @@ class _ClassSide:
                 yield Arrival(None, describe_exception(error), False, None, _unordered, None)
                 scratch = None
                 continue
-            if snapshots.same(scratch, place):
+            mark = None if mark_before is None else snapshots.mark(scratch)
+            if (mark is not None and mark == mark_before) or snapshots.same(scratch, place):
                 yield Arrival(got, None, True, before, _unordered, place)
             else:
-                yield self._arrival(scratch, got, None)
+                yield self._arrival(scratch, got, mark)
                 scratch = None
 
     def keep(self, arrival: Arrival) -> Any:
@@ -159,10 +165,31 @@ class _ClassSide:
     def leave(self, place: Any) -> None:
         """It goes with the last who knows it."""
 
-    def _arrival(self, reached: Any, got: Any, error: str | None) -> Arrival:
-        snapshots = self._snapshots
-        found = snapshots.fingerprint(reached, self._observe)
-        return Arrival(got, error, False, found, lambda: snapshots.orders(reached), reached)
+    def _arrival(self, reached: Any, got: Any, mark: bytes | None) -> Arrival:
+        found = self._fingerprint(reached, mark)
+        return Arrival(got, None, False, found, lambda: self._orders_in(reached, mark), reached)
+
+    def _fingerprint(self, reached: Any, mark: bytes | None) -> Hashable:
+        """The number of its fingerprint, which is worked out once for each mark."""
+        known = None if mark is None else self._fingerprints.get(mark)
+        if known is None:
+            found = self._snapshots.fingerprint(reached, self._observe)
+            known = self._numbers.setdefault(found, len(self._numbers))
+            if mark is not None:
+                if len(self._fingerprints) > _MOST_MARKS:
+                    self._fingerprints.clear()
+                self._fingerprints[mark] = known
+        return known
+
+    def _orders_in(self, reached: Any, mark: bytes | None) -> frozenset[Hashable]:
+        known = None if mark is None else self._orders.get(mark)
+        if known is None:
+            known = self._snapshots.orders(reached)
+            if mark is not None:
+                if len(self._orders) > _MOST_MARKS:
+                    self._orders.clear()
+                self._orders[mark] = known
+        return known
 
     def _copied(self, snapshot: Any) -> Any:
         try:
@@ -176,6 +203,10 @@ class _ClassSide:
 
     def _observe(self, snapshot: Any) -> Observed:
         return self._live.around(self._snapshots.manager(snapshot)).observed()
+
+
+_MOST_MARKS = 100_000
+"""States of which what was worked out is kept: some hundred bytes each."""
 
 
 def _unordered() -> frozenset[Hashable]:

@@ -22,6 +22,7 @@ import msgspec
 from mmcache_vectors.manager import Observed
 
 from .kinds import NotPlain, base_of, slots_of
+from .marks import Marker
 from .pieces import Contents, copied, frozen, orders
 
 __all__ = ["NotPlain", "Opaque", "Snapshots", "snapshots_for"]
@@ -42,6 +43,12 @@ class Snapshots(Protocol):
 
     def manager(self, snapshot: Any) -> object:
         """A manager in this state, which it will change."""
+
+    def mark(self, snapshot: Any) -> bytes | None:
+        """Equal for states that nothing tells apart, and for no others; None where there is none.
+
+        Of states that nothing tells apart some have different ones.
+        """
 
     def same(self, snapshot: Any, other: Any) -> bool:
         """Whether the two are surely equal."""
@@ -74,6 +81,7 @@ class Plain:
         if base_of(cls) is not object or slots_of(cls):
             raise NotPlain(f"{cls.__qualname__} keeps its state outside of __dict__")
         self._live: Any = object.__new__(cls)
+        self._marker = Marker()
         self._shares = self._has_records = False
         self._look(vars(manager), manager)
 
@@ -97,6 +105,9 @@ class Plain:
     def manager(self, snapshot: dict[str, Any]) -> object:
         self._live.__dict__ = snapshot
         return self._live
+
+    def mark(self, snapshot: dict[str, Any]) -> bytes | None:
+        return self._marker.mark(snapshot)
 
     def same(self, snapshot: dict[str, Any], other: dict[str, Any]) -> bool:
         # An object may compare less than it knows; and two dicts are equal in whatever order.
@@ -133,6 +144,9 @@ class Whole:
     def manager(self, snapshot: object) -> object:
         return snapshot
 
+    def mark(self, snapshot: object) -> bytes | None:
+        return None
+
     def same(self, snapshot: object, other: object) -> bool:
         return False
 
@@ -159,6 +173,9 @@ class Opaque:
 
     def manager(self, snapshot: object) -> object:
         return snapshot
+
+    def mark(self, snapshot: object) -> bytes | None:
+        return None
 
     def same(self, snapshot: object, other: object) -> bool:
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from mmcache_vectors.manager import Manager
 
@@ -35,9 +35,17 @@ def _number(name: str) -> Reader:
     return read
 
 
+_ONLY_TEXTS, _ONLY_INTEGERS = frozenset({str}), frozenset({int})
+_CONTAINERS = frozenset({set, dict, list, tuple, frozenset})
+"""What is nearly always there, and needs no closer look."""
+
+
 def _texts(name: str, values: Iterable[object]) -> tuple[str, ...]:
+    given = tuple(values)
+    if _ONLY_TEXTS.issuperset(map(type, given)):
+        return cast(tuple[str, ...], given)
     found = []
-    for value in values:
+    for value in given:
         plain = text(value)
         found.append(_unusable(f"what is in {name}", value) if plain is None else plain)
     return tuple(found)
@@ -49,9 +57,11 @@ def _cached(manager: Any, requests: Mapping[str, object]) -> dict[str, tuple[str
         _unusable("cached", value)
     found: dict[str, tuple[str, ...]] = {}
     for mm_hash, references in value.items():
-        if not isinstance(references, Iterable) or isinstance(references, str):
+        if type(references) not in _CONTAINERS and (
+            not isinstance(references, Iterable) or isinstance(references, str)
+        ):
             _unusable("what cached has of a hash", references)
-        (name,) = _texts("cached", [mm_hash])
+        (name,) = (mm_hash,) if type(mm_hash) is str else _texts("cached", [mm_hash])
         found[name] = tuple(sorted(_texts("cached", references)))
     return found
 
@@ -67,6 +77,10 @@ def _held(manager: Any, requests: Mapping[str, object]) -> dict[str, tuple[int, 
     held: dict[str, tuple[int, ...]] = {}
     for request_id, request in requests.items():
         inputs = manager.get_cached_input_ids(request)
+        if type(inputs) in _CONTAINERS and _ONLY_INTEGERS.issuperset(map(type, inputs)):
+            if inputs:
+                held[request_id] = tuple(sorted(inputs))
+            continue
         numbers = [integer(i) for i in inputs] if isinstance(inputs, Iterable) else [None]
         known = [n for n in numbers if n is not None]
         if len(known) < len(numbers):

@@ -215,6 +215,10 @@ def _added(cls: type) -> frozenset[str]:
     return frozenset(str(name) for name in names)
 
 
+_BARE: Mapping[object, Answer] = {returns: Answer(returns) for returns in (None, True, False)}
+"""What most calls answer where nobody looks at the state."""
+
+
 class _Player:
     """One case on a manager of its own, call by call, up to the first that fails."""
 
@@ -246,7 +250,7 @@ class _Player:
         try:
             returns = plain_answer(_make(self.manager, self._case.calls[k], self.requests))
             if self._watched is not None and k not in self._watched:
-                self.answers.append(Answer(returns))
+                self.answers.append(_BARE.get(returns) or Answer(returns))
                 return
             state = {name: read(self.manager, self.requests) for name, read in self._readers}
             self.answers.append(Answer(returns, Observed(**state)))
@@ -412,25 +416,33 @@ def _misfit(error: BaseException) -> str | None:
 
 
 def _make(manager: Any, call: Call, requests: Mapping[str, _FakeRequest]) -> object:
-    return getattr(manager, call_name(call))(*_arguments(call, requests))
+    method = getattr(manager, _NAMES[type(call)])
+    if isinstance(call, _ABOUT_AN_INPUT):
+        return method(requests[call.request], call.input_id)
+    return method(*_arguments(call, requests))
+
+
+_NAMES: Mapping[type, str] = {type(call): call_name(call) for call in _TOUCH}
+_ABOUT_AN_INPUT = (CheckAndUpdateCache, Allocate, FreeEncoderInput)
 
 
 def _arguments(call: Call, requests: Mapping[str, _FakeRequest]) -> tuple[object, ...]:
-    if isinstance(call, GetFreedMmHashes | Reset):
-        return ()
-    request = requests[call.request]
-    if isinstance(call, Free):
-        return (request,)
+    if isinstance(call, _ABOUT_AN_INPUT):
+        return requests[call.request], call.input_id
     if isinstance(call, CanAllocate):
         budget, pending = call.encoder_compute_budget, call.num_embeds_to_schedule
-        return request, call.input_id, budget, pending
-    return request, call.input_id
+        return requests[call.request], call.input_id, budget, pending
+    if isinstance(call, Free):
+        return (requests[call.request],)
+    return ()
 
 
 def plain_answer(value: object) -> bool | tuple[str, ...] | str | None:
     """What a method returned, as an `Answer` has it."""
-    if value is None or (known := truth(value)) is not None:
-        return None if value is None else known
+    if value is None or value is True or value is False:
+        return value
+    if (known := truth(value)) is not None:
+        return known
     if isinstance(value, list | tuple | set | frozenset):
         names = [text(h) for h in value]
         if None not in names:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 import msgspec
@@ -145,7 +146,7 @@ def _with_names(
         )
         for r in parameters.requests
     )
-    calls = tuple(_replaced(call, request=to_request.__getitem__) for call in case.calls)
+    calls = _each_once(case.calls, partial(_replaced, request=to_request.__getitem__))
     longer = msgspec.structs.replace(
         case, parameters=Parameters(parameters.cache_size, renamed), calls=calls
     )
@@ -204,7 +205,7 @@ def _placed(case: Case, moved: Callable[[int], int]) -> tuple[Case, Back]:
         for place, item in enumerate(request.items):
             items[moved(place)] = item
         requests.append(Request(request.request_id, tuple(items)))
-    calls = tuple(_replaced(call, input_id=moved) for call in case.calls)
+    calls = _each_once(case.calls, partial(_replaced, input_id=moved))
     longer = msgspec.structs.replace(
         case, parameters=Parameters(parameters.cache_size, tuple(requests)), calls=calls
     )
@@ -347,6 +348,12 @@ def other_room(width: int, largest: int, *, exactly: bool = False) -> Change:
 
 
 # --- calls -------------------------------------------------------------------------------------
+
+
+def _each_once(calls: Sequence[Call], change: Callable[[Call], Call]) -> tuple[Call, ...]:
+    """Every call changed: most of a long case are made again and again."""
+    changed = {call: change(call) for call in dict.fromkeys(calls)}
+    return tuple([changed[call] for call in calls])
 
 
 def _replaced(

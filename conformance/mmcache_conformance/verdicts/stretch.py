@@ -27,6 +27,7 @@ from mmcache_vectors.manager import (
     CheckAndUpdateCache,
     Free,
     GetFreedMmHashes,
+    Observed,
     Parameters,
     Request,
     Reset,
@@ -79,6 +80,9 @@ _A_ROLL, _SHORT_ROLL = 24, 200
 names."""
 
 
+_NOTHING = Observed()
+
+
 @dataclass(frozen=True)
 class Stretched:
     """A vector in a larger world, and the way back from its answers."""
@@ -98,6 +102,8 @@ class Stretched:
         """The answer to the call of this number, as the vector has it."""
         if number in self.allocated and given.error is None:
             given = Answer(True, given.observed)
+        if not isinstance(given.returns, tuple) and given.observed == _NOTHING:
+            return given  # no name and no number is in it
         return self.back(given)
 
     def answers(self, given: Sequence[Answer]) -> list[Answer]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Hashable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum
+from random import Random
 from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 
@@ -13,6 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mmcache_conformance.exhaust.marks import Marker
+from mmcache_conformance.exhaust.pieces import frozen, orders
 from mmcache_conformance.exhaust.snapshots import NotPlain, snapshots_for
 
 scalars = st.one_of(st.integers(0, 3), st.sampled_from("ab"), st.none(), st.booleans())
@@ -218,3 +223,114 @@ def test_attributes_may_come_but_not_of_any_kind() -> None:
     snapshots.learn({"value": 1, "more": 2})
     with pytest.raises(NotPlain, match="a object in the state"):
         snapshots.learn({"value": object()})
+
+
+# --- marks -------------------------------------------------------------------------------------
+
+
+class _Text(str):
+    """Equal to a text, and written like one."""
+
+
+class _Table(dict[str, int]):
+    """Equal to a dict, and written like one."""
+
+
+class _Colour(Enum):
+    RED = 1
+
+    def __repr__(self) -> str:
+        return "1"
+
+
+def _shared() -> dict[str, Any]:
+    one = ["a"]
+    return {"x": one, "y": one}
+
+
+def _with_attribute() -> OrderedDict[str, int]:
+    made = OrderedDict(a=1)
+    made.extra = 2  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"x": ["a"], "y": ["a"]}, _shared()),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({"a": 1}, OrderedDict(a=1)),
+        ({"a": 1}, {"a": True}),
+        ({"a": 1}, {"a": 1.0}),
+        ({"a": ["b", "c"]}, {"a": ["c", "b"]}),
+        ({"a": ["b"]}, {"a": ["b", "b"]}),
+        ({"a": ("b",)}, {"a": ["b"]}),
+        ({"a": {1}}, {"a": frozenset({1})}),
+        ({"a": deque([1], 2)}, {"a": deque([1], 3)}),
+        ({"a": "b"}, {"a": b"b"}),
+        ({"a": 0.0}, {"a": -0.0}),
+        ({"a": None}, {}),
+    ],
+)
+def test_what_something_tells_apart_has_two_marks(one: object, other: object) -> None:
+    marker = Marker()
+    marks = [marker.mark(x) for x in (one, other, one)]
+    assert None not in marks
+    assert marks[0] == marks[2]
+    assert marks[0] != marks[1]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        _Text("a"),
+        _Table(),
+        _Colour.RED,
+        object(),
+        len,
+        lambda: None,
+        defaultdict(list),
+        Counter("a"),
+        _with_attribute(),
+        range(3),
+        threading.Lock(),
+    ],
+    ids=lambda state: type(state).__name__,
+)
+def test_what_is_not_built_in_has_no_mark(state: object) -> None:
+    """It might be equal to something else, and say the same of itself."""
+    marker = Marker()
+    assert marker.mark({"a": [state]}) is None
+    assert marker.mark({"a": [1]}) == Marker().mark({"a": [1]}), "nothing is left of the attempt"
+
+
+def test_one_mark_is_one_fingerprint_and_one_order() -> None:
+    """Of many states, many of them alike: what is kept by the mark is what would be worked out."""
+    random = Random(3)
+    marker, kept = Marker(), dict[bytes, tuple[Hashable, Hashable]]()
+    again = 0
+    for _ in range(3000):
+        state = {name: _any_value(random, 2) for name in ("a", "b")[: random.randint(1, 2)]}
+        mark = marker.mark(state)
+        assert mark is not None
+        found = frozen(state, {}), orders(state)
+        again += mark in kept
+        assert kept.setdefault(mark, found) == found
+    assert again > 500
+
+
+def _any_value(random: Random, depth: int) -> Any:
+    if depth == 0 or random.random() < 0.4:
+        return random.choice((0, 1, True, "a", "b", None))
+    made = [_any_value(random, depth - 1) for _ in range(random.randint(0, 2))]
+    if made and random.random() < 0.3:
+        made.append(made[0])
+    keys = random.sample(("k", "l", "m"), len(made))
+    kind = random.randrange(5)
+    if kind == 0:
+        return dict(zip(keys, made, strict=True))
+    if kind == 1:
+        return OrderedDict(zip(keys, made, strict=True))
+    if kind == 2:
+        return set(keys)
+    return made if kind == 3 else tuple(made)
