@@ -17,14 +17,13 @@ from .errors import AdapterError, TargetError
 from .implementation import Implementation
 from .targets.command import CommandTarget
 from .targets.open import open_manager
-from .targets.process import shown_line
+from .targets.reply import reply_to
 from .targets.wire import (
     DROPS_LAST,
     ENGINE_CAPABILITIES,
     AbortRequest,
     EngineCall,
     EnginePass,
-    Errored,
     Finish,
     Passed,
     ResetCaches,
@@ -137,25 +136,10 @@ def _needs(case: EngineCase) -> Iterator[str]:
 
 
 def _passes(line: bytes, asked: int) -> tuple[EnginePass, ...]:
-    try:
-        reply = _REPLY.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        try:
-            gave_up = _GAVE_UP.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise AdapterError(f"not a reply ({error}): {shown_line(line)}") from None
-        if gave_up.seq != asked:
-            raise AdapterError(
-                f"a reply to request {gave_up.seq}, where {asked} was asked"
-            ) from None
-        raise AdapterError(f"the adapter gave up: {gave_up.errored}") from None
-    if reply.seq != asked:
-        raise AdapterError(f"a reply to request {reply.seq}, where {asked} was asked")
-    return reply.passes
+    return reply_to(asked, line, _REPLY).passes
 
 
 _REPLY = msgspec.json.Decoder(Passed, strict=True)
-_GAVE_UP = msgspec.json.Decoder(Errored, strict=True)
 
 
 def _record(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypedDict, Unpack
 
 from .engine_command import CommandEngine
 from .engines.open import ENGINE_FORMS, is_engine_name, open_engine
 from .engines.protocol import EngineTarget
 from .errors import UnknownTargetError
+from .pairs.command import CommandPair
 from .pairs.open import PAIR_FORMS, is_pair_name, open_pair
 from .pairs.protocol import PairTarget
 from .suites.load import ENGINES, MANAGERS, PAIRS, VectorFormat
@@ -48,7 +49,7 @@ def open_target(
     if is_engine_name(name):
         return open_engine(name)
     if is_pair_name(name):
-        return open_pair(name, refresh=refresh)
+        return open_pair(name, timeout=timeout, trace=trace, in_process=in_process, refresh=refresh)
     try:
         found = open_manager(
             name,
@@ -58,9 +59,8 @@ def open_target(
             in_process=in_process,
             refresh=refresh,
         )
-        is_class = isinstance(found, IsolatedTarget)
-        if isinstance(found, CommandTarget) and not is_class and found.declares("engine"):
-            return CommandEngine(found)
+        if isinstance(found, CommandTarget) and not isinstance(found, IsolatedTarget):
+            return next(_declared(found), found)
         return found
     except UnknownTargetError as error:
         raise UnknownTargetError(
@@ -84,10 +84,24 @@ def open_targets(name: str, **how: Unpack[_Opening]) -> tuple[Target, ...]:
     The arguments and what is raised are those of `open_target`.
     """
     found = open_target(name, **how)
-    if isinstance(found, CommandEngine) and any(map(found.command.declares, MANAGER_KINDS)):
-        manager = open_manager(name, **how)
-        return manager, found
-    return (found,)
+    if not isinstance(found, CommandEngine | CommandPair) or is_pair_name(name):
+        return (found,)
+    is_manager = any(map(found.command.declares, MANAGER_KINDS))
+    parts: list[Target] = [open_manager(name, **how)] if is_manager else []
+    parts.append(found)
+    if isinstance(found, CommandEngine) and found.command.declares("processor_cache"):
+        again = open_manager(name, **how)
+        assert isinstance(again, CommandTarget)
+        parts.append(CommandPair(again))
+    return tuple(parts)
+
+
+def _declared(command: CommandTarget) -> Iterator[Target]:
+    """What the program says that it is besides a manager."""
+    if command.declares("engine"):
+        yield CommandEngine(command)
+    if command.declares("processor_cache"):
+        yield CommandPair(command)
 
 
 def format_for(target: Target) -> VectorFormat[Any]:

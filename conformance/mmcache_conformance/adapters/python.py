@@ -2,7 +2,8 @@
 
     python -m mmcache_conformance.adapters.python module:Class[,module:Class]
 
-An engine (`reference-pass`, `vllm-scheduler`) is served in the same way.
+An engine (`reference-pass`, `vllm-scheduler`) and a pair (`reference-pair`,
+`pair:module:Sender,module:Receiver`) are served in the same way.
 
 The harness gives a class a process of its own anyway; this is for a class that lives in another
 environment: run it with the Python of that.
@@ -19,6 +20,7 @@ import msgspec
 from ..engines.open import is_engine_name, open_engine
 from ..errors import TargetError, TargetNameError, describe_exception
 from ..implementation import Kind
+from ..pairs.open import is_pair_name, open_pair
 from ..targets.open import open_manager
 from ..targets.protocol import MANAGERS, ManagerTarget, TogetherTarget
 from ..targets.python import PythonTarget
@@ -38,6 +40,7 @@ from ..targets.wire import (
 )
 from .engine import serve_engine
 from .kept import KeptManagers
+from .pair import ServedPair, serve_pair
 
 __all__ = ["main", "serve"]
 
@@ -70,11 +73,11 @@ def serve(
                 reply = encode(Errored(request.seq, describe_exception(error)))
         elif isinstance(request, Start):
             reply = encode(_introduction(target))
-        elif isinstance(request, Workload):
-            reply = encode(Errored(request.seq, "it serves no engine"))
-        else:
-            assert isinstance(request, Stop)
+        elif isinstance(request, Stop):
             return
+        else:
+            what = "engine" if isinstance(request, Workload) else "pair of processor caches"
+            reply = encode(Errored(request.seq, f"it serves no {what}"))
         replies.write(reply + b"\n")
         replies.flush()
 
@@ -115,6 +118,10 @@ def main(arguments: list[str]) -> int:
         try:
             if is_engine_name(arguments[0]):
                 serve_engine(open_engine(arguments[0]), sys.stdin.buffer, replies)
+            elif is_pair_name(arguments[0]):
+                pair = open_pair(arguments[0], in_process=True)
+                assert isinstance(pair, ServedPair)
+                serve_pair(pair, sys.stdin.buffer, replies)
             else:
                 serve(open_manager(arguments[0], in_process=True), sys.stdin.buffer, replies)
         except (TargetError, TargetNameError) as error:

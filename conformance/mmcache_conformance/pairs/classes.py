@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from mmcache_vectors.pair import PairParameters, PairRequest, origin
 
 from ..errors import TargetError, TargetNameError, describe_exception
 from ..implementation import Implementation
+from ..targets.wire import PAIR_CALLS, PAIR_STATE
 from .play import play
 from .protocol import Keys, NotOffered, PairAnswer, PairCase, PairMiss
 
@@ -79,6 +80,13 @@ class ClassSides:
         return Keys(_shown(self.sender), _shown(self.receiver))
 
 
+def _offered(sides: ClassSides) -> Iterator[str]:
+    """The calls that not every pair has, and what is shown."""
+    yield from (name for name in PAIR_CALLS if callable(getattr(sides.sender, name, None)))
+    keys = sides.keys()
+    yield from (name for name in PAIR_STATE if getattr(keys, name) is not None)
+
+
 def _shown(side: Any) -> tuple[str, ...] | None:
     keys = getattr(side, "keys", None)
     return None if keys is None else tuple(keys())
@@ -103,11 +111,19 @@ class ClassPair:
             sys.path.insert(0, os.getcwd())  # as `python -m` does
         sender, receiver = (_imported(module, cls) for module, cls in self._named)
         self._made = lambda of: ClassSides(sender(of.capacity), receiver(of.capacity))
-        return Implementation(self._says, None, "python", {"processor_cache": ()})
+        try:
+            offered = tuple(_offered(self.fresh(PairParameters(1, ()))))
+        except Exception as error:
+            raise TargetError(f"{self.name} cannot be made: {describe_exception(error)}") from None
+        return Implementation(self._says, None, "python", {"processor_cache": offered})
+
+    def fresh(self, parameters: PairParameters) -> ClassSides:
+        """A new pair."""
+        assert self._made is not None
+        return self._made(parameters)
 
     def play(self, case: PairCase) -> tuple[PairAnswer, ...]:
-        assert self._made is not None
-        return play(case, self._made(case.parameters))
+        return play(case, self.fresh(case.parameters))
 
     def stop(self) -> None:
         """Nothing to let go of."""

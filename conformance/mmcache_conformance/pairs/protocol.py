@@ -21,6 +21,7 @@ __all__ = [
     "PairSides",
     "PairTarget",
     "RequestFailed",
+    "SideEnded",
     "call_name",
     "pair_case",
 ]
@@ -36,6 +37,10 @@ class PairMiss(Exception):
 
 class RequestFailed(Exception):
     """P1 failed at the request for a reason of its own; only the request ends."""
+
+
+class SideEnded(Exception):
+    """P1, or P0, has ended with a failure; the text says which."""
 
 
 class NotOffered(Exception):
@@ -56,6 +61,7 @@ class PairSides(Protocol):
     """The two caches, fresh, with P0's own way to process a request and P1's to handle it.
 
     Whatever else `process` raises ends the request at P0; whatever else `deliver` raises ends P1.
+    An `AdapterError` is no answer of the caches, and goes through.
     """
 
     def process(self, request: PairRequest) -> tuple[bool, ...]:

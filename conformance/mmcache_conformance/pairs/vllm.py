@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from mmcache_vectors.pair import PairRequest, origin
+from mmcache_vectors.pair import PairParameters, PairRequest, origin
 
 from ..errors import TargetNameError, describe_exception
 from ..implementation import Implementation
+from ..targets.wire import PAIR_CALLS, PAIR_STATE
 from .play import play
 from .protocol import Keys, NotOffered, PairAnswer, PairCase, PairMiss, RequestFailed
 from .repairs import REPAIRS
@@ -155,17 +156,21 @@ class VllmPair:
     def start(self) -> Implementation:
         self._released = load_released(self._version, refresh=self._refresh)
         name = f"vLLM {self._released.version}, processor cache"
-        return Implementation(
-            name, self._released.version, "python", {"processor_cache": ("keys",)}
-        )
+        calls = [n for n in PAIR_CALLS if n == "withdraw" or hasattr(self._released.sender, n)]
+        offered = (*calls, *PAIR_STATE)
+        return Implementation(name, self._released.version, "python", {"processor_cache": offered})
 
-    def play(self, case: PairCase) -> tuple[PairAnswer, ...]:
+    def fresh(self, parameters: PairParameters) -> VllmSides:
+        """A new pair, with the repairs that were asked for."""
         assert self._released is not None
-        sides = VllmSides(self._released, case.parameters.capacity)
+        sides = VllmSides(self._released, parameters.capacity)
         for word, repair in REPAIRS.items():
             if word in self._words:
                 repair(sides)
-        return play(case, sides)
+        return sides
+
+    def play(self, case: PairCase) -> tuple[PairAnswer, ...]:
+        return play(case, self.fresh(case.parameters))
 
     def stop(self) -> None:
         """Nothing to let go of."""

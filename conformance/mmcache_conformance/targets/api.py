@@ -89,7 +89,7 @@ def driven(found: Implementation) -> Implementation:
     """
     why = dict(found.undriven)
     for kind, offered in found.capabilities.items():
-        if kind == "engine" or kind in why:
+        if kind in ("engine", "processor_cache") or kind in why:
             continue
         for name in offered:
             if not name.startswith("x-") and name not in CAPABILITIES["encoder_cache"]:

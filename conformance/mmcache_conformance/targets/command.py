@@ -24,13 +24,13 @@ from ..implementation import Implementation, Kind
 from .api import driven
 from .process import LineListener, Process, Timeout, shown_line
 from .protocol import OBSERVABLES, Answer, Case
+from .reply import reply_to
 from .start import START_LIMIT, start_seconds
 from .wire import (
     BESIDE_FEATURE,
     PROTOCOL_VERSION,
     SNAPSHOTS_FEATURE,
     WATCHED_FEATURE,
-    Errored,
     Ran,
     Run,
     Start,
@@ -360,18 +360,7 @@ class CommandTarget:
 
     def _ran(self, line: bytes, asked: int) -> Ran:
         """The reply to this request."""
-        try:
-            reply = _RAN.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            reply_error = _errored(line)
-            if reply_error is None:
-                raise AdapterError(f"not a reply ({error}): {shown_line(line)}") from None
-            if reply_error.seq == asked:
-                raise AdapterError(f"the adapter gave up: {reply_error.errored}") from None
-            raise _wrong_sequence(reply_error.seq, asked) from None
-        if reply.seq != asked:
-            raise _wrong_sequence(reply.seq, asked)
-        return reply
+        return reply_to(asked, line, _RAN)
 
     def _check(
         self,
@@ -467,17 +456,6 @@ _ENCODER = msgspec.json.Encoder()
 _RAN = msgspec.json.Decoder(Ran, strict=True)
 _RAW_RAN = msgspec.json.Decoder(_RawRan, strict=True)
 _OBSERVED = msgspec.json.Decoder(Observed, strict=True)
-
-
-def _wrong_sequence(got: int, asked: int) -> AdapterError:
-    return AdapterError(f"a reply to request {got}, where {asked} was asked")
-
-
-def _errored(line: bytes) -> Errored | None:
-    try:
-        return msgspec.json.decode(line, type=Errored, strict=True)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _started(line: bytes) -> Started:

@@ -32,6 +32,7 @@ __all__ = [
     "Look",
     "Refused",
     "VllmFile",
+    "search_path",
 ]
 
 _CHILD = """\
@@ -104,7 +105,7 @@ class IsolatedTarget(CommandTarget):
         configuration: str | None = None,
         trace: LineListener | None = None,
     ) -> None:
-        words = [sys.executable, "-P", "-c", _CHILD, json.dumps(_path())]
+        words = [sys.executable, "-P", "-c", _CHILD, json.dumps(search_path())]
         super().__init__(name, words, timeout=timeout, trace=trace)
         self._load = load
         self._loaded: Classes | VllmFile | None = None
@@ -166,7 +167,8 @@ class _Untouchable(Exception):
     """One of its calls ended the process or never returned, before any vector."""
 
 
-def _path() -> list[str]:
+def search_path() -> list[str]:
+    """Where this process looks for modules, the working directory by its name."""
     try:
         here = os.getcwd()
     except OSError:  # the working directory was deleted

@@ -13,6 +13,7 @@ import msgspec
 
 from mmcache_vectors.document import Name, Positive, schema_of
 from mmcache_vectors.engine import EngineSettings, WorkloadItem
+from mmcache_vectors.pair import PairCall, PairParameters
 
 from ..implementation import Kind
 from .protocol import Answer, Case
@@ -21,16 +22,21 @@ __all__ = [
     "BESIDE_FEATURE",
     "DROPS_LAST",
     "ENGINE_CAPABILITIES",
+    "PAIR_CALLS",
+    "PAIR_STATE",
     "PROTOCOL_VERSION",
     "SNAPSHOTS_FEATURE",
     "WATCHED_FEATURE",
     "AbortRequest",
     "About",
+    "CallPair",
     "EngineCall",
     "EnginePass",
     "Errored",
     "Finish",
     "Message",
+    "NewPair",
+    "PairTold",
     "Passed",
     "Ran",
     "ResetCaches",
@@ -139,11 +145,28 @@ class Workload(msgspec.Struct, frozen=True, tag_field="cmd", tag="workload"):
     case: WorkloadCase
 
 
+class NewPair(msgspec.Struct, frozen=True, tag_field="cmd", tag="pair"):
+    """Make a new pair of processor caches: for those with the capability `processor_cache`."""
+
+    seq: SequenceNumber
+    parameters: PairParameters
+
+
+class CallPair(msgspec.Struct, frozen=True, tag_field="cmd", tag="call"):
+    """Make this call on the pair.
+
+    When a message arrives is the harness's decision, so it asks one call at a time.
+    """
+
+    seq: SequenceNumber
+    call: PairCall
+
+
 class Stop(msgspec.Struct, frozen=True, tag_field="cmd", tag="stop"):
     """Exit. There is no reply; the end of the input means the same."""
 
 
-Message = Start | Run | Workload | Stop
+Message = Start | Run | Workload | NewPair | CallPair | Stop
 
 # --- what an adapter says ----------------------------------------------------------------------
 
@@ -165,7 +188,8 @@ class Started(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     implementation: About
     capabilities: dict[Kind, tuple[str, ...]]
     """For each kind of manager that it has: the calls, the observables, and other capabilities.
-    For an engine: what it can be configured to do (`ENGINE_CAPABILITIES`)."""
+    For an engine: what it can be configured to do (`ENGINE_CAPABILITIES`). For a pair of processor
+    caches: the calls that not every one has, and what it shows (`PAIR_CALLS`, `PAIR_STATE`)."""
     features: tuple[str, ...] = ()
     """What it understands beyond the least: `beside`, `snapshots`, `watched`. Others are not asked
     of it."""
@@ -227,6 +251,39 @@ class Passed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     passes: tuple[EnginePass, ...]
 
 
+class PairTold(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The reply to `pair` and to `call`."""
+
+    seq: SequenceNumber
+    sent: tuple[bool, ...] | None = None
+    """Of `process`: for each item in the order of the prompt, whether it is sent with its data."""
+    data: tuple[str, ...] | None = None
+    """Of `deliver`: for each item, with which item its data came, as `request/position`."""
+    travels: bool | None = None
+    """Of `withdraw`: whether the items of the request are delivered all the same."""
+    missed: tuple[str, ...] = ()
+    """P1 does not have what was sent without data; only the request ends."""
+    error: str | None = None
+    """The call failed otherwise, and why."""
+    ended: bool = False
+    """The engine has ended with that failure, and not the request alone."""
+    hangs: bool = False
+    """The call did not come back; the adapter has given it up."""
+    sender: tuple[str, ...] | None = None
+    """What P0 holds after the call, the longest unused first."""
+    receiver: tuple[str, ...] | None = None
+    """The same of P1."""
+    ordered: tuple[str, ...] | None = None
+    """The keys in the order of use of P1, where that is kept apart from the data."""
+
+
+PAIR_CALLS = ("invalidate", "withdraw")
+"""What not every pair can be asked. A vector that invalidates needs the first; without the second a
+request that is withdrawn travels all the same."""
+
+PAIR_STATE = ("sender", "receiver", "ordered")
+"""What a pair may show after each call."""
+
 DROPS_LAST = "drops_last"
 """The worker of an engine gathers before it drops what was reported: what is reported can still be
 gathered in that step. The others drop first."""
@@ -253,5 +310,6 @@ class Errored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def adapter_schema() -> dict[str, Any]:
     """The JSON Schema of every message (draft 2020-12), each under its name in `$defs`."""
-    messages = (Start, Run, Workload, Stop, Started, Ran, Passed, Errored)
+    told = (Started, Ran, Passed, PairTold, Errored)
+    messages = (Start, Run, Workload, NewPair, CallPair, Stop, *told)
     return schema_of(messages, "mmcache adapter protocol, version 1")

@@ -40,7 +40,7 @@ from tests.known_bad.managers import (
 
 DOCUMENTS = (
     *(RunReport, RandomRun, CheckReport, ExhaustReport, Matrix, ExpectedFailures, Header, LogEvent),
-    *(wire.Message, wire.Started, wire.Ran, wire.Passed, wire.Errored),
+    *(wire.Message, wire.Started, wire.Ran, wire.Passed, wire.PairTold, wire.Errored),
     *(isolated.Begin, isolated.Loaded, isolated.Look, isolated.Begun, isolated.Refused),
     *(importlib.import_module("mmcache_conformance.engines.generate")._Sketches, AbstractPath),
     *(Shape, load._Header, load._Manifest, Listing, SmokeReport, DifferReport, command._RawRan),
