@@ -15,6 +15,7 @@ from typing import Any
 
 __all__ = ["Marker"]
 
+
 class _NotBuiltIn(Exception):
     """Something in the state may not tell all of itself."""
 
