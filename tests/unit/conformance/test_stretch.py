@@ -493,9 +493,8 @@ from mmcache_conformance.verdicts.changes import LARGEST_NUMBER
 from mmcache_conformance.verdicts.stretch import hits_of, stretched
 digest = sha256()
 for vector in load_suite():
-    if len(vector.steps) < 200:
-        for world in stretched(case_of(vector), LARGEST_NUMBER, CALLS, hits_of(vector)):
-            digest.update(repr((world.name, world.case)).encode())
+    for world in stretched(case_of(vector), LARGEST_NUMBER, CALLS, hits_of(vector)):
+        digest.update(repr((world.name, world.case)).encode())
 print(digest.hexdigest())
 """
 
