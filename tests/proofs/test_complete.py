@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from mmcache_spec.checks.asking import unsatisfiable
 from mmcache_spec.checks.bounded import Disagreement
 from mmcache_spec.checks.complete import decide, query, questions
-from mmcache_spec.checks.induction import unsatisfiable
 from mmcache_spec.checks.proof import prove_complete
 from mmcache_spec.checks.redundancy import follows, without
 from mmcache_spec.checks.smtlib import cvc5_says, question_script

@@ -13,9 +13,9 @@ missing from the clauses.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 import z3
 
@@ -34,7 +34,8 @@ from ..kernel.terms import (
     subterms,
     symbols,
 )
-from .induction import Verdict, unsatisfiable
+from .asking import PATIENTLY, WITH_A_HINT, unsatisfiable
+from .induction import Verdict
 from .two_answers import ALLOWED, ANSWER, COPIES, Copy, Difference, Question, difference
 
 __all__ = [
@@ -43,7 +44,9 @@ __all__ = [
     "decide",
     "equal_totals",
     "lemmas",
+    "premises",
     "query",
+    "query_terms",
     "questions",
     "totals",
 ]
@@ -74,17 +77,23 @@ def questions(system: TransitionSystem) -> Iterator[Question]:
             yield Question(system, action, what)
 
 
-def decide(question: Question, scope: Scope) -> QuestionOutcome:
-    """Prove that there is one answer, or find two within the scope, or admit that neither is so."""
+def decide(
+    question: Question, scope: Scope, enough: frozenset[str] | None = None
+) -> QuestionOutcome:
+    """Prove that there is one answer, or find two within the scope, or admit that neither is so.
+
+    The premises that are said to be enough are tried first, and all where they are not.
+    """
     started = time.perf_counter()
     verdict: Verdict = "unknown"
     found = None
-    said = question.what == ANSWER and unsatisfiable(answer_query(question))
+    hinted = enough is not None and unsatisfiable(query(question, enough), WITH_A_HINT)
+    said = hinted or (question.what == ANSWER and unsatisfiable(answer_query(question)))
     if said or unsatisfiable(query(question)):
         verdict = "proved"
     elif found := difference(question, scope):
         verdict = "refuted"
-    elif unsatisfiable(query(question), patiently=True):
+    elif unsatisfiable(query(question), PATIENTLY):
         verdict = "proved"
     return QuestionOutcome(question, verdict, time.perf_counter() - started, found)
 
@@ -92,13 +101,25 @@ def decide(question: Question, scope: Scope) -> QuestionOutcome:
 # --- any number of elements --------------------------------------------------------------------
 
 
-def query(question: Question) -> list[z3.BoolRef]:
-    """Assertions that are unsatisfiable exactly if there is one answer. The goal comes last."""
-    call = _call(question)
-    known = _known(question)
+def query(question: Question, given: frozenset[str] | None = None) -> list[z3.BoolRef]:
+    """Assertions that are unsatisfiable exactly if there is one answer. The goal comes last.
+
+    Without the premises that are not given, by name, it is the harder to show.
+    """
+    return _asserted(question.system, query_terms(question, given))
+
+
+def query_terms(question: Question, given: frozenset[str] | None = None) -> list[Term]:
+    """The same before any translation. The premises come first, in their order."""
     goal = _agreement(question, question.what)
-    facts = [lemma.formula for lemma in lemmas(question)]
-    return _asserted(question.system, [*call.assumed, *known, *facts, ~goal])
+    facts = [lemma.formula for lemma in _facts(question, given)]
+    assumed = [t for name, t in premises(question) if given is None or name in given]
+    return [*assumed, *_known(question), *facts, ~goal]
+
+
+def premises(question: Question) -> tuple[tuple[str, Term], ...]:
+    """What is known of the world, and of each of the two designs, by name."""
+    return _call(question).assumed
 
 
 def answer_query(question: Question) -> list[z3.BoolRef]:
@@ -125,15 +146,28 @@ def _asserted(system: TransitionSystem, terms: list[Term]) -> list[z3.BoolRef]:
 
 def lemmas(question: Question) -> tuple[Lemma, ...]:
     """Facts about finite sets: of each copy, and that equal sets have equal totals."""
-    return _call(question).facts
+    return _facts(question, None)
+
+
+def _facts(question: Question, given: frozenset[str] | None) -> tuple[Lemma, ...]:
+    """Those that speak of the premises that are given, and those that are given by hand."""
+    call = _call(question)
+    if given is None:
+        return call.facts
+    return (*call.by_hand, *_of_totals([[c for c in m if c[0] in given] for m in call.copies]))
 
 
 @dataclass(frozen=True)
 class _Call:
     """One call of two designs, whatever is asked about it."""
 
-    assumed: tuple[Term, ...]
-    facts: tuple[Lemma, ...]
+    assumed: tuple[tuple[str, Term], ...]
+    copies: tuple[list[tuple[str, Term]], ...]
+    by_hand: tuple[Lemma, ...]
+
+    @cached_property
+    def facts(self) -> tuple[Lemma, ...]:
+        return (*self.by_hand, *_of_totals(self.copies))
 
 
 def _call(question: Question) -> _Call:
@@ -144,31 +178,60 @@ def _call(question: Question) -> _Call:
 @lru_cache(maxsize=64)
 def _prepared(system: TransitionSystem, name: str | None, only_before: bool) -> _Call:
     action = None if name is None else system.action(name)
-    claimed = claims(system, action, only_before=only_before)
-    copies = [[_copied(c, system, action, claim) for claim in claimed] for c in COPIES]
-    axioms = (axiom.formula for axiom in system.axioms)
-    facts = [lemma for claims in copies for lemma in measure_instances(claims)]
-    for lemma in system.uniqueness.get(name or "", ()):
-        facts += [lemma.renamed(partial(_symbol, copy, system, action)) for copy in COPIES]
-    for one, two in zip(*(map(totals, claims) for claims in copies), strict=True):
+    claimed = _named_claims(system, action, only_before=only_before)
+    copies = tuple(
+        [(said, _copied(c, system, action, claim)) for said, claim in claimed] for c in COPIES
+    )
+    axioms = ((axiom.name, axiom.formula) for axiom in system.axioms)
+    by_hand = (
+        lemma.renamed(partial(_symbol, copy, system, action))
+        for lemma in system.uniqueness.get(name or "", ())
+        for copy in COPIES
+    )
+    return _Call((*axioms, *copies[0], *copies[1]), copies, tuple(by_hand))
+
+
+def _of_totals(copies: Sequence[Sequence[tuple[str, Term]]]) -> Iterator[Lemma]:
+    """What the schemas say of the totals in the claims: of each copy, and of the two together."""
+    both = [[claim for _, claim in claims] for claims in copies]
+    for claims in both:
+        yield from measure_instances(claims)
+    for one, two in zip(*(map(totals, claims) for claims in both), strict=True):
         for a, b in zip(one, two, strict=True):
-            facts += [] if a is b else equal_totals(a, b)
-    return _Call((*axioms, *(claim for claims in copies for claim in claims)), tuple(facts))
+            if a is not b:
+                yield from equal_totals(a, b)
 
 
 def claims(
     system: TransitionSystem, action: Action | None, *, only_before: bool = False
 ) -> list[Term]:
     """All that is known of one design: its clauses, and the record that is kept of it."""
-    clauses = [i.formula for i in system.invariants if i.clause is not None]
+    return [claim for _, claim in _named_claims(system, action, only_before=only_before)]
+
+
+def _named_claims(
+    system: TransitionSystem, action: Action | None, *, only_before: bool
+) -> list[tuple[str, Term]]:
+    clauses = [(i.name, i.formula) for i in system.invariants if i.clause is not None]
+    later = [(f"{name} after", after(formula)) for name, formula in clauses]
     if action is None:
-        first = (m.variable.next == m.init for m in system.monitors)
-        return [*map(after, clauses), *first]
+        first = (
+            (f"the record of {m.variable.name}", m.variable.next == m.init) for m in system.monitors
+        )
+        return [*later, *first]
     if only_before:
         return clauses
-    own = (p.formula for p in system.action_properties if p.action == action.name and p.clause)
-    record = (m.variable.next == m.updates.get(action.name, m.variable) for m in system.monitors)
-    return [*clauses, *action.guard.values(), *own, *map(after, clauses), *record]
+    properties = (p for p in system.action_properties if p.action == action.name and p.clause)
+    own = ((p.name, p.formula) for p in properties)
+    guards = ((f"the guard {name}", guard) for name, guard in action.guard.items())
+    record = (
+        (
+            f"the record of {m.variable.name}",
+            m.variable.next == m.updates.get(action.name, m.variable),
+        )
+        for m in system.monitors
+    )
+    return [*clauses, *guards, *own, *later, *record]
 
 
 def _copied(copy: Copy, system: TransitionSystem, action: Action | None, term: Term) -> Term:

@@ -30,8 +30,9 @@ from ..kernel.terms import (
     same_value,
     subterms,
 )
+from .asking import OF_A_DESIGN
 from .in_place import same_in_place
-from .induction import OF_A_DESIGN, Obligation, is_proved
+from .induction import Obligation, is_proved
 
 __all__ = ["EQUAL", "Coupling", "Relation", "same_steps"]
 

@@ -29,7 +29,8 @@ from ..kernel.terms import (
     symbols,
     unnamed,
 )
-from .induction import WITH_LITTLE_WORK, Obligation, is_proved
+from .asking import WITH_LITTLE_WORK
+from .induction import Obligation, is_proved
 
 __all__ = ["same_in_place"]
 

@@ -33,11 +33,11 @@ from ..kernel.terms import (
     symbols,
     unnamed,
 )
+from .asking import AT_FIRST, AT_LAST, WITH_A_HINT, WITH_LITTLE_WORK, Attempt, unsatisfiable
 from .bounded import unrolled, wrong_start
 
 __all__ = [
     "CTI",
-    "OF_A_DESIGN",
     "Obligation",
     "Outcome",
     "Verdict",
@@ -51,56 +51,13 @@ __all__ = [
     "lemmas",
     "lemmas_given",
     "obligations",
+    "premises",
     "queries",
     "query_terms",
-    "unsatisfiable",
 ]
 
 Verdict = Literal["proved", "refuted", "unknown"]
 Kind = Literal["initiation", "consecution", "action"]
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One way to ask z3. Any that answers `unsat` is as good as another.
-
-    `work` is the most that the solver may do, counted by itself (`rlimit`) and not by a clock: a
-    busy machine takes longer and answers the same. Here a million is about 0.8 s.
-    """
-
-    work: int
-    mbqi: bool = True
-    seed: int = 0
-
-
-AT_FIRST = (Attempt(800_000), Attempt(800_000, mbqi=False))
-"""Before a counterexample is looked for. Of the specified systems the hardest query needs 610,000,
-the hardest but three 270,000, and nearly every one less than a tenth.
-
-Two strategies for quantifiers, since each fails where the other is quick: with `mbqi` z3 also tries
-instances out of a candidate model, without it only those that a term of the query suggests.
-"""
-
-AT_LAST = (
-    *(Attempt(2_500_000, mbqi, seed) for seed in (0, 1, 3, 5) for mbqi in (True, False)),
-    Attempt(25_000_000),
-)
-"""When none was found.
-
-Which instances z3 tries, and in which order, depends on the seed, so a query that one seed does not
-finish another may. The numbers mean nothing: any seed that answers `unsat` has proved it, and no
-other answer is used. Of the specified systems no query comes here; where a new one does, look for a
-missing lemma first.
-"""
-
-WITH_LITTLE_WORK = (Attempt(150_000), Attempt(150_000, mbqi=False))
-"""For questions that are asked of everything, and where a `no` costs little."""
-
-OF_A_DESIGN = (Attempt(400_000), Attempt(400_000, mbqi=False))
-"""For designs that are made by the thousand, and mostly are not as they should be."""
-
-WITH_MORE_WORK = (*OF_A_DESIGN, Attempt(3_000_000, mbqi=False), Attempt(3_000_000))
-"""For the few obligations of such a design that its change touches."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +68,8 @@ class Obligation:
     claim: Property
     action: Action | None
     kind: Kind
+    given: frozenset[str] | None = None
+    """The axioms and invariants that the proof may rest on, by name; None for all of them."""
 
     @property
     def label(self) -> str:
@@ -154,12 +113,20 @@ def obligations(system: TransitionSystem) -> Iterator[Obligation]:
         yield Obligation(system, prop, system.action(prop.action), "action")
 
 
-def decide(obligation: Obligation, scope: Scope) -> Outcome:
-    """Prove the obligation, or find a CTI within the scope, or admit that neither is known."""
+def decide(obligation: Obligation, scope: Scope, enough: frozenset[str] | None = None) -> Outcome:
+    """Prove the obligation, or find a CTI within the scope, or admit that neither is known.
+
+    Args:
+        obligation: What is to be proved.
+        scope: Where a CTI is looked for.
+        enough: The axioms and invariants that are said to be enough. The solver is given these
+            first, and all where it does not find the proof.
+    """
     started = time.perf_counter()
     verdict: Verdict = "unknown"
     cti = None
-    if is_proved(obligation):
+    hinted = enough is not None and _proved(replace(obligation, given=enough), WITH_A_HINT)
+    if hinted or is_proved(obligation):
         verdict = "proved"
     elif cti := _find_cti(obligation, scope):
         verdict = "refuted"
@@ -185,10 +152,16 @@ def holds_by_definition(obligation: Obligation) -> bool:
 
 def _rests_on_no_invariant(obligation: Obligation) -> bool:
     """Whether the proof is given no invariant: its premises, where it has any, name none."""
-    if obligation.kind != "action" or obligation.action is None:
-        return False
-    named = obligation.action.premises.get(obligation.claim.name)
-    return named is not None and not {i.name for i in obligation.system.invariants} & set(named)
+    return obligation.kind == "action" and not any(
+        _is_given(obligation, i.name) for i in obligation.system.invariants
+    )
+
+
+def _is_given(obligation: Obligation, name: str) -> bool:
+    """Whether the proof may rest on this axiom or invariant: see `Action.premises`."""
+    action, given = obligation.action, obligation.given
+    named = None if action is None else action.premises.get(obligation.claim.name)
+    return (named is None or name in named) and (given is None or name in given)
 
 
 @lru_cache(maxsize=4)
@@ -201,24 +174,9 @@ def is_proved(obligation: Obligation, attempts: Sequence[Attempt] = AT_FIRST) ->
     return _proved(obligation, attempts)
 
 
-def unsatisfiable(query: list[z3.BoolRef], *, patiently: bool = False) -> bool:
-    """Whether some attempt shows it; `False` says nothing."""
-    attempts = (*AT_FIRST, *AT_LAST) if patiently else AT_FIRST
-    return any(_unsat(query, attempt) for attempt in attempts)
-
-
 def _proved(obligation: Obligation, attempts: Sequence[Attempt]) -> bool:
     """Whether some attempt shows of every query that it is unsatisfiable."""
-    return all(any(_unsat(query, a) for a in attempts) for query in queries(obligation))
-
-
-def _unsat(query: list[z3.BoolRef], attempt: Attempt) -> bool:
-    solver = z3.Solver()
-    solver.set("mbqi", attempt.mbqi)
-    solver.set("random_seed", attempt.seed)
-    solver.set("rlimit", attempt.work)
-    solver.add(*query)
-    return bool(solver.check() == z3.unsat)
+    return all(unsatisfiable(query, attempts) for query in queries(obligation))
 
 
 def queries(obligation: Obligation) -> Iterator[list[z3.BoolRef]]:
@@ -234,7 +192,10 @@ def formula_of(obligation: Obligation) -> Term:
 
 
 def query_terms(obligation: Obligation) -> Iterator[list[Term]]:
-    """The same as `queries`, before any translation: what is assumed, then the goal denied."""
+    """The same as `queries`, before any translation: what is assumed, then the goal denied.
+
+    The premises come first, in their order.
+    """
     for conjunct in conjuncts(formula_of(obligation)):
         yield _query_terms(obligation, conjunct)
 
@@ -248,7 +209,7 @@ def _query(obligation: Obligation, conjunct: Term) -> list[z3.BoolRef]:
 
 def _query_terms(obligation: Obligation, conjunct: Term) -> list[Term]:
     action = obligation.action
-    assumed = _premises(obligation)
+    assumed = [fact.formula for fact in premises(obligation)]
     if action is not None:
         assumed += action.guard.values()
     equations = _equations(obligation, conjunct)
@@ -259,14 +220,13 @@ def _query_terms(obligation: Obligation, conjunct: Term) -> list[Term]:
     return [framed(obligation, term) for term in (*assumed, ~conjunct)]
 
 
-def _premises(obligation: Obligation) -> list[Term]:
+def premises(obligation: Obligation) -> list[Axiom | Invariant]:
     """What is true of the world and of the state before, as far as the proof is given it."""
-    system, action = obligation.system, obligation.action
-    if action is None:
-        return [axiom.formula for axiom in system.axioms]
-    known: tuple[Axiom | Invariant, ...] = (*system.axioms, *system.invariants)
-    named = action.premises.get(obligation.claim.name)
-    return [fact.formula for fact in known if named is None or fact.name in named]
+    system = obligation.system
+    known: tuple[Axiom | Invariant, ...] = system.axioms
+    if obligation.action is not None:
+        known = (*known, *system.invariants)
+    return [fact for fact in known if _is_given(obligation, fact.name)]
 
 
 def _speaks_of_the_answer(term: Term) -> bool:
@@ -324,7 +284,10 @@ def _instances(obligation: Obligation, conjunct: Term) -> list[Lemma]:
     """The instances of the schemas at what the query speaks of, and those given for the action."""
     found: list[Lemma] = []
     if _speaks_of_amounts(obligation):
-        claimed = [i.formula for i in obligation.system.invariants]
+        given = obligation.given
+        claimed = [
+            i.formula for i in obligation.system.invariants if given is None or i.name in given
+        ]
         found += measure_instances([conjunct, *_equations(obligation, conjunct), *claimed])
     if obligation.action is not None:
         found += obligation.action.lemmas.get(obligation.claim.name, ())

@@ -14,6 +14,7 @@ from . import complete
 from .bounded import Trace
 from .complete import QuestionOutcome
 from .foundations import Unfounded, unfounded
+from .hints import NO_HINTS, Hints, about
 from .induction import Outcome, Verdict, decide, obligations
 from .vacuity import Situations, false_lemmas, reachability
 
@@ -97,28 +98,35 @@ class Share:
 WHOLE = Share()
 
 
-def prove(system: TransitionSystem, scope: Scope, share: Share = WHOLE) -> Proof:
+def prove(
+    system: TransitionSystem, scope: Scope, share: Share = WHOLE, hints: Hints = NO_HINTS
+) -> Proof:
     """Decide the obligations, or a share of them, with CTIs from within the scope."""
     started = time.perf_counter()
     mine = [o for k, o in enumerate(obligations(system)) if k % share.of == share.part]
-    outcomes = tuple(decide(obligation, scope) for obligation in mine)
+    outcomes = tuple(decide(o, scope, hints.enough.get(about(o))) for o in mine)
     return Proof(outcomes, {}, (), time.perf_counter() - started)
 
 
-def prove_complete(system: TransitionSystem, scope: Scope) -> Proof:
-    """Decide what the clauses determine, with differences from within the scope."""
+def prove_complete(
+    system: TransitionSystem, scope: Scope, share: Share = WHOLE, hints: Hints = NO_HINTS
+) -> Proof:
+    """Decide what the clauses determine, or a share, with differences from within the scope."""
     started = time.perf_counter()
-    decided = tuple(complete.decide(q, scope) for q in complete.questions(system))
+    mine = [q for k, q in enumerate(complete.questions(system)) if k % share.of == share.part]
+    decided = tuple(complete.decide(q, scope, hints.enough.get(about(q))) for q in mine)
     return Proof((), {}, (), time.perf_counter() - started, decided=decided)
 
 
-def check_vacuity(system: TransitionSystem, within: Situations, wider: Scope) -> Proof:
+def check_vacuity(
+    system: TransitionSystem, within: Situations, wider: Scope, hints: Hints = NO_HINTS
+) -> Proof:
     """Look for witnesses, for false lemmas in a wider scope, for what lemmas take for granted.
 
     Decides no obligation.
     """
     started = time.perf_counter()
-    reached = reachability(system, within)
+    reached = reachability(system, within, known=hints.paths)
     witnesses = {f"{system.name}: {name}": trace for name, trace in reached.items()}
     wrong = tuple(false_lemmas(system, wider))
     missing = tuple(unfounded(system))

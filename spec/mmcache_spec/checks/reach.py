@@ -17,6 +17,7 @@ from ..kernel.goals import ANY, Goal
 from ..kernel.system import Scope, TransitionSystem
 from .bounded import Disagreement, Trace
 from .calls import Prepared, prepared_calls
+from .known_paths import KnownPath, reached
 from .small_worlds import Ranges, small_worlds, variety
 from .times import times_of
 
@@ -43,12 +44,17 @@ def reach(
     system: TransitionSystem,
     goals: Sequence[Goal],
     places: Sequence[Place],
+    known: Sequence[KnownPath] = (),
 ) -> dict[str, Trace | None]:
     """For each goal, by name, a path that reaches it; None where none was found.
 
-    None says no more than that: not among the states that were seen in a few small worlds.
+    None says no more than that: not among the states that were seen in a few small worlds. The
+    known paths are tried first, and what they do not reach is looked for.
     """
     found: dict[str, Trace | None] = {goal.name: None for goal in goals}
+    found.update(reached(system, goals, known))
+    if None not in found.values():
+        return found
     for world in _worlds(system, places):
         missing = [goal for goal in goals if found[goal.name] is None]
         if not missing:

@@ -15,8 +15,8 @@ from ..evaluate.unbounded import Unbounded
 from ..kernel.lemmas import measure_instances
 from ..kernel.system import Action, Invariant, Property, TransitionSystem
 from ..kernel.terms import Term, after
+from .asking import unsatisfiable
 from .complete import claims, equal_totals, totals
-from .induction import unsatisfiable
 
 __all__ = ["follows", "without"]
 

@@ -12,14 +12,13 @@ from functools import lru_cache
 
 from ..kernel.system import Action, TransitionSystem
 from ..kernel.terms import Term, alpha_form, symbols
+from .asking import PATIENTLY, WITH_MORE_WORK, unsatisfiable
 from .complete import query, questions
 from .induction import (
-    WITH_MORE_WORK,
     Obligation,
     formula_of,
     is_proved,
     obligations,
-    unsatisfiable,
 )
 
 __all__ = ["SAYS", "satisfies_the_clauses", "touched"]
@@ -46,7 +45,7 @@ def _leaves_no_choice(system: TransitionSystem) -> bool:
     return (
         bool(asked)
         and all(is_proved(o) for o in obligations(system))
-        and all(unsatisfiable(query(question), patiently=True) for question in asked)
+        and all(unsatisfiable(query(question), PATIENTLY) for question in asked)
     )
 
 

@@ -14,9 +14,10 @@ from ..kernel.system import Scope, TransitionSystem
 from ..kernel.terms import Symbol, Term, alpha_form, subterms
 from .bounded import Trace, witnesses
 from .induction import lemmas, obligations
+from .known_paths import KnownPath
 from .reach import Place, reach
 
-__all__ = ["Situations", "false_lemmas", "lemmas_of", "reachability"]
+__all__ = ["Situations", "false_lemmas", "goals_of", "lemmas_of", "reachability"]
 
 
 @dataclass(frozen=True)
@@ -28,20 +29,28 @@ class Situations:
 
 
 def reachability(
-    system: TransitionSystem, within: Situations, bound: int = 6
+    system: TransitionSystem,
+    within: Situations,
+    bound: int = 6,
+    known: Sequence[KnownPath] = (),
 ) -> dict[str, Trace | None]:
     """Every action, guard and answer of the system, and every condition of a clause.
 
     With the path that shows that it occurs, or None. An action, a guard or an answer that the
-    small worlds do not show is looked for by the solver in the last place, too.
+    small worlds do not show is looked for by the solver in the last place, too. Known paths are
+    tried before anything else.
     """
     actions = tuple(vacuity_goals(system))
-    clauses = (*antecedent_goals(system), *within.goals)
-    found = reach(system, (*actions, *clauses), within.places)
+    found = reach(system, goals_of(system, within), within.places, known)
     missing = [goal for goal in actions if found[goal.name] is None]
     if missing:
         found.update(witnesses(system, within.places[-1].scope, missing, bound, least=False))
     return found
+
+
+def goals_of(system: TransitionSystem, within: Situations) -> tuple[Goal, ...]:
+    """All that must be reachable."""
+    return (*vacuity_goals(system), *antecedent_goals(system), *within.goals)
 
 
 def lemmas_of(system: TransitionSystem) -> list[Term]:

@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 
-from ..checks.bounded import NoVerdict
+from ..checks.bounded import NoVerdict, Trace
+from ..checks.hints import Hints
 from ..checks.proof import Proof, Share, check_vacuity, prove, prove_complete
 from ..generate.arenas import situations
-from ..model.variants import VARIANTS, Variant
+from ..generate.hints import find_hints, hints_for
+from ..model.variants import SPECIFIED, VARIANTS, Variant
 from .common import SMALL
 
-__all__ = ["completeness_of", "proof_of", "vacuity_of"]
+__all__ = ["completeness_of", "hints_of", "proof_of", "vacuity_of"]
 
 SHARES = {"engine": 4}
 """Into how many parts the obligations of a model are split; one, if not named."""
@@ -35,6 +37,30 @@ def proof_of(
     return Proof.merged(parts, time.perf_counter() - started)
 
 
+def hints_of(
+    proof: Proof, executor: Executor, say: Callable[[str], None] = lambda text: None
+) -> dict[str, Hints]:
+    """With what the specified systems are proved quickly: see `checks.hints`. Takes minutes."""
+    jobs = {}
+    for k, system in enumerate(SPECIFIED.systems):
+        prefix = f"{system.name}: "
+        witnesses = {
+            name.removeprefix(prefix): trace
+            for name, trace in proof.witnesses.items()
+            if name.startswith(prefix)
+        }
+        jobs[system.name] = executor.submit(_find_hints, k, witnesses)
+    found = {}
+    for name, job in jobs.items():
+        say(f"what the proofs of {name} need")
+        found[name] = job.result()
+    return found
+
+
+def _find_hints(system: int, witnesses: dict[str, Trace | None]) -> Hints:
+    return find_hints(SPECIFIED.systems[system], witnesses)
+
+
 def _results(jobs: Sequence[Future[Proof]], say: Callable[[str], None]) -> list[Proof]:
     parts = []
     for number, job in enumerate(jobs, 1):
@@ -44,14 +70,15 @@ def _results(jobs: Sequence[Future[Proof]], say: Callable[[str], None]) -> list[
 
 
 def _prove_share(name: str, system: int, share: Share) -> Proof:
-    return prove(VARIANTS[name].systems[system], SMALL, share)
+    of = VARIANTS[name].systems[system]
+    return prove(of, SMALL, share, hints_for(of.name))
 
 
 def vacuity_of(name: str, system: int) -> Proof:
     """What must be reachable, but for the conditions that the variant says never come true."""
     variant = VARIANTS[name]
     of = variant.systems[system]
-    found = check_vacuity(of, situations(of), SMALL)
+    found = check_vacuity(of, situations(of), SMALL, hints_for(of.name))
     for condition in variant.never.keys() & found.witnesses.keys():
         if found.witnesses[condition] is not None:
             raise NoVerdict(f"{name} says that this never comes true, and it does: {condition}")
@@ -60,4 +87,5 @@ def vacuity_of(name: str, system: int) -> Proof:
 
 
 def completeness_of(name: str, system: int) -> Proof:
-    return prove_complete(VARIANTS[name].systems[system], SMALL)
+    of = VARIANTS[name].systems[system]
+    return prove_complete(of, SMALL, hints=hints_for(of.name))

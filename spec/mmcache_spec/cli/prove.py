@@ -16,6 +16,7 @@ from ..checks.complete import QuestionOutcome
 from ..checks.induction import Outcome
 from ..checks.proof import Proof, solver_version
 from ..evaluate.text import formula
+from ..generate.hints import write_hints
 from ..generate.record import add_to_record
 from ..model.variants import SPECIFIED, Variant
 from ..render.completeness import answer_story
@@ -41,7 +42,9 @@ __all__ = ["prove_command"]
 @click.argument("variant", type=VariantName(), default=SPECIFIED.name)
 @click.option("--json", "as_data", is_flag=True, help="Print every obligation as JSON.")
 @click.option("--verbose", "-v", is_flag=True, help="Print every obligation.")
-@click.option("--record", is_flag=True, help="Note for `refute` what is proved.")
+@click.option(
+    "--record", is_flag=True, help="Note what is proved, for `refute`; and how, for the next time."
+)
 def prove_command(variant: Variant, as_data: bool, verbose: bool, record: bool) -> None:
     """Prove every clause of VARIANT, for any number of hashes and requests.
 
@@ -49,9 +52,14 @@ def prove_command(variant: Variant, as_data: bool, verbose: bool, record: bool) 
     """
     with apology(UNKNOWN), progress_line(quiet=as_data) as say, workers() as executor:
         proof = jobs.proof_of(variant, executor, say)
+        hints = None
+        if record and proof.verdict == "proved" and variant is SPECIFIED:
+            hints = jobs.hints_of(proof, executor, say)
     if record and proof.verdict == "proved":
         with apology(USAGE):
             add_to_record(variant.systems)
+            if hints is not None:
+                write_hints(hints)
     if as_data:
         print(json.dumps(_proof_data(variant, proof), indent=2))
     else:

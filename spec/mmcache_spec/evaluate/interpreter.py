@@ -127,9 +127,12 @@ class Interpreter:
 
     def meets_before(self, goal: Goal, state: State) -> bool:
         """Whether, in this state, some call is one that the goal describes."""
+        return self.call_before(goal, state) is not None
+
+    def call_before(self, goal: Goal, state: State) -> ActionCall | None:
+        """A call in this state that the goal describes; None where there is none."""
         calls = self.calls(self.system.action(goal.action), self._telling_integers(state))
-        scopes = (self._at(state, None, call.arguments) for call in calls)
-        return any(self._value(goal.condition, scope) for scope in scopes)
+        return next((c for c in calls if self.condition_holds(goal, state, c)), None)
 
     def _telling_integers(self, state: State) -> Sequence[int]:
         """Integers on both sides of whatever a linear guard may compare an argument with.

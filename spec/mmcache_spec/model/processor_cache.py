@@ -41,8 +41,10 @@ from .processor_cache_proof import (
     DELIVER_PREMISES,
     INVARIANTS,
     TAKE_PREMISES,
+    WITHDRAW_PREMISES,
     deliver_lemmas,
     take_lemmas,
+    withdraw_lemmas,
 )
 from .processor_cache_state import (
     DESIGN_STATE,
@@ -171,9 +173,10 @@ def withdraw(design: ProcessorCacheDesign) -> Action:
     """A request is rejected, or cancelled, after P0 has recorded all of it."""
     mine = _of(in_flight, r)
     lost: Term = empty(INPUT)
+    bare_are_lost = design.rejected == "lost_if_bare"
     if design.rejected == "lost":
         lost = mine
-    elif design.rejected == "lost_if_bare":
+    elif bare_are_lost:
         all_bare = forall(INPUT, lambda j: mine.has(j).implies(bare.has(j)))
         lost = setof(INPUT, lambda j: mine.has(j) & all_bare)
     all_there = forall(INPUT, lambda j: (owner(j) == r).implies(in_flight.has(j)))
@@ -182,6 +185,8 @@ def withdraw(design: ProcessorCacheDesign) -> Action:
         (r,),
         guard={"nothing_of_it_was_delivered": all_there},
         effect=() if design.rejected == "travels" else (in_flight.becomes(in_flight.minus(lost)),),
+        lemmas=withdraw_lemmas() if bare_are_lost else {},
+        premises=WITHDRAW_PREMISES if bare_are_lost else {},
     )
 
 

@@ -18,6 +18,7 @@ from ..kernel.terms import (
     exists,
     forall,
     ite,
+    setof,
 )
 from .processor_cache_clauses import (
     STATE_CLAIMS,
@@ -46,7 +47,14 @@ from .processor_cache_state import (
 )
 from .world import HASH, INPUT, hash_of, owner, position, size
 
-__all__ = ["DELIVER_PREMISES", "INVARIANTS", "TAKE_PREMISES", "deliver_lemmas", "take_lemmas"]
+__all__ = [
+    "DELIVER_PREMISES",
+    "INVARIANTS",
+    "TAKE_PREMISES",
+    "deliver_lemmas",
+    "take_lemmas",
+    "withdraw_lemmas",
+]
 
 # --- what the proof needs besides ---------------------------------------------------------------
 
@@ -301,6 +309,15 @@ def deliver_lemmas(side: Side, used: Term) -> dict[str, tuple[Lemma, ...]]:
     }
 
 
+def withdraw_lemmas() -> dict[str, tuple[Lemma, ...]]:
+    """For the proofs about `withdraw` where what is withdrawn is lost if it carries no data.
+
+    The first that renewed a hash found it absent, so it carries data, and is not lost.
+    """
+    renewals = for_every(HASH, lambda x: has_least(setof(INPUT, lambda j: _renews(j, x)), sent_at))
+    return {"what_is_held_was_renewed": (renewals,)}
+
+
 _WORLD = (
     "sizes_are_not_negative",
     "capacity_is_not_negative",
@@ -367,5 +384,12 @@ DELIVER_PREMISES = {
         "owed_is_what_was_forgotten",
         "the_last_leaves_what_the_sender_holds",
         "the_last_leaves_it_in_the_same_order",
+    ),
+}
+WITHDRAW_PREMISES = {
+    "what_is_held_was_renewed": (
+        *_CHANNEL,
+        "bare_is_what_the_sender_held",
+        "what_is_held_was_renewed",
     ),
 }

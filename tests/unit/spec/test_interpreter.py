@@ -215,6 +215,8 @@ class TestGoals:
         assert [interpreter.meets(self.HIGH, s) for s in (little, much)] == [False, True]
         assert not interpreter.meets(Goal("c", "fill", TRUE), cleared)
         assert interpreter.meets(Goal("c", "clear", TRUE), cleared)
+        read_from_a_file = "".join(("cl", "ear"))
+        assert interpreter.meets(Goal("c", read_from_a_file, TRUE), cleared)
 
     def test_a_goal_of_any_action_is_of_the_state_after(self) -> None:
         interpreter = Interpreter(system(), WORLD)

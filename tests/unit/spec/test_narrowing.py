@@ -36,8 +36,11 @@ from mmcache_spec.kernel.terms import (
     forall,
     function,
     ite,
+    largest,
+    mapof,
     number,
     parameter,
+    setof,
     state,
     unnamed,
 )
@@ -46,6 +49,7 @@ BOOK, SHELF = Sort("Book"), Sort("Shelf")
 lent = state("lent", SetSort.of(BOOK))
 stands = state("stands", SetSort.of(BOOK, SHELF))
 notes = state("notes", MapSort.of(BOOK, INT))
+marked = state("marked", MapSort.of(BOOK, BOOL))
 shelf_of = function("shelf_of", BOOK, SHELF)
 this, that = parameter("this", BOOK), parameter("that", SHELF)
 
@@ -65,6 +69,7 @@ def _scope(chance: random.Random) -> Scope:
         "lent": frozenset((b,) for b in (*BOOKS, STRANGE) if chance.random() < 0.5),
         "stands": frozenset(p for p in places if chance.random() < 0.4),
         "notes": {b: chance.randrange(3) for b in BOOKS},
+        "marked": {b: chance.random() < 0.5 for b in BOOKS},
     }
     given = {"this": chance.choice(BOOKS), "that": chance.choice(SHELVES)}
     return Scope(world, Elements(world), before, {}, given, None)
@@ -109,6 +114,7 @@ class _Formulas:
                 shelf == self._chance.choice(shelves),
                 book == other,
                 notes[book] < number(2),
+                marked[book],
             )
         )
 
@@ -211,6 +217,27 @@ def test_a_map_changed_at_some_keys_is_narrowed() -> None:
     at = Scope(at.world, at.elements, {**at.before, "notes": given}, {}, {"this": "c"}, None)
     expected = {b: 7 if b == "c" else given[b] for b in BOOKS}
     assert Meanings().of(term)(at, {}) == expected
+
+
+def test_a_map_of_truth_values_is_no_set_and_a_set_no_map() -> None:
+    marks = setof(BOOK, lambda b: marked[b])
+    assert _sources(marks) == ["all"]
+    kept = mapof(BOOK, lambda b: ite(b == this, notes[b] < number(2), lent.has(b)))
+    for term in (marks, kept):
+        for seed in range(5):
+            at = _scope(random.Random(seed))
+            assert Meanings().of(term)(at, {}) == _plainly(term, at, {})
+
+
+def test_what_the_greatest_is_taken_of_may_speak_of_what_is_bound_outside() -> None:
+    def many(shelf: Term) -> Term:
+        return largest(BOOK, lent.has, lambda c: ite(stands.has(c, shelf), number(2), number(1)))
+
+    told = exists(BOOK, SHELF, lambda b, s: shelf_of(b) == ite(many(s) > 1, that, shelf_of(this)))
+    for seed in range(40):
+        at = _scope(random.Random(seed))
+        assert Meanings().of(told)(at, {}) == _plainly(told, at, {})
+    assert _sources(told) == ["all", "all"]
 
 
 def _sources(term: Term) -> list[str]:
