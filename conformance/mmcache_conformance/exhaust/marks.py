@@ -15,9 +15,6 @@ from typing import Any
 
 __all__ = ["Marker"]
 
-_KNOWN = (OrderedDict, deque)
-"""What says itself how it is pickled, and says all."""
-
 
 class _NotBuiltIn(Exception):
     """Something in the state may not tell all of itself."""
@@ -27,9 +24,10 @@ class _Pickler(pickle.Pickler):
     """Refuses all that is not of Python's own making: it could leave something out."""
 
     def reducer_override(self, value: Any) -> Any:
-        if any(value is known for known in _KNOWN):
-            return NotImplemented
-        if type(value) in _KNOWN and not getattr(value, "__dict__", None):
+        kind = type(value)
+        if kind is OrderedDict and not vars(value):
+            return OrderedDict, (list(value.items()),)
+        if kind is deque or value is OrderedDict or value is deque:
             return NotImplemented
         raise _NotBuiltIn
 

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import Any
 
 import msgspec
 
 from mmcache_vectors.manager import (
     Call,
     CanAllocate,
+    Free,
     GetFreedMmHashes,
     Item,
     Observed,
@@ -363,11 +365,11 @@ def _replaced(
     input_id: Callable[[int], int] | None = None,
 ) -> Call:
     """The call with another request, or another position."""
-    if isinstance(call, GetFreedMmHashes | Reset):
+    if isinstance(call, (GetFreedMmHashes, Reset)):
         return call
+    changed: dict[str, Any] = {}
     if request is not None:
-        call = msgspec.structs.replace(call, request=request(call.request))
-    position: int | None = getattr(call, "input_id", None)
-    if input_id is not None and position is not None:
-        call = msgspec.structs.replace(call, input_id=input_id(position))
-    return call
+        changed["request"] = request(call.request)
+    if input_id is not None and not isinstance(call, Free):
+        changed["input_id"] = input_id(call.input_id)
+    return msgspec.structs.replace(call, **changed)

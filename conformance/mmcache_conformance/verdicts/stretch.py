@@ -246,18 +246,23 @@ def _changed(case: Case, changes: tuple[Change, ...], hits: Collection[int] = ()
         return answer
 
     longer = msgspec.structs.replace(longer, watched=_watched(case))
-    # Of each call, the number of the one of the vector that it is, if it is one of them.
-    numbers: list[int | None] = list(range(len(longer.calls)))
+    taken = frozenset(hits) if _ALLOCATED in changes else frozenset()
     if _ALLOCATED in changes:
         longer = _with_allocations(longer, hits)
+    name = _AND.join(c.name for c in changes)
+    if _BETWEEN not in changes and _AFTER_A_LIFE not in changes:
+        looked_at = tuple(sorted(longer.watched or ()))
+        longer = msgspec.structs.replace(longer, watched=looked_at)
+        return Stretched(name, longer, undo, changes, allocated=taken)
+    # Of each call, the number of the one of the vector that it is, if it is one of them.
+    numbers: list[int | None] = list(range(len(longer.calls)))
     if _BETWEEN in changes:
         longer, numbers = _with_others(longer)
     if _AFTER_A_LIFE in changes:
         longer, numbers = _after_a_life(longer, numbers)
     watched = set(longer.watched or ())
-    taken = frozenset(hits) if _ALLOCATED in changes else frozenset()
     return Stretched(
-        _AND.join(c.name for c in changes),
+        name,
         msgspec.structs.replace(
             longer, watched=tuple(k for k, number in enumerate(numbers) if number in watched)
         ),
@@ -287,7 +292,7 @@ def _with_others(case: Case) -> tuple[Case, list[int | None]]:
     begins with.
     """
     requests = case.parameters.requests
-    known = {r.request_id for r in requests}
+    known = dict.fromkeys(r.request_id for r in requests)
     # Of an encoder-decoder model's, one that ends without ever having been charged is not in the
     # protocol of every engine: there, only who carries nothing ends.
     cached = case.manager == "encoder_cache"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -480,3 +483,32 @@ def test_without_a_report_only_one_companion_is_asked_for(vectors: tuple[Vector,
     assert len(companions(case)) == 2
     silent = [c for c in case.calls if type(c).__name__ != "GetFreedMmHashes"]
     assert len(companions(msgspec.structs.replace(case, calls=tuple(silent)))) == 1
+
+
+_ALL_WORLDS = """\
+from hashlib import sha256
+from mmcache_conformance.suites.load import load_suite
+from mmcache_conformance.targets.protocol import CALLS, case_of
+from mmcache_conformance.verdicts.changes import LARGEST_NUMBER
+from mmcache_conformance.verdicts.stretch import hits_of, stretched
+digest = sha256()
+for vector in load_suite():
+    for world in stretched(case_of(vector), LARGEST_NUMBER, CALLS, hits_of(vector)):
+        digest.update(repr((world.name, world.case)).encode())
+print(digest.hexdigest())
+"""
+
+
+def test_larger_worlds_are_the_same_in_every_process() -> None:
+    """Python goes through a set of texts in another order in each process."""
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", _ALL_WORLDS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+    assert said != {b""}
