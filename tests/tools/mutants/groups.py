@@ -69,7 +69,7 @@ GROUPS: dict[str, Group] = {
         _SPEC,
         ("checks/bounded.py",),
         (
-            *_tests("spec/test_disagreement", "spec/test_warm_up"),
+            *_tests("spec/test_disagreement", "spec/test_searched", "spec/test_warm_up"),
             "tests/properties/test_breadth_first.py",
         ),
         timeout=150,
