@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import z3
@@ -119,14 +119,18 @@ def prove_complete(
 
 
 def check_vacuity(
-    system: TransitionSystem, within: Situations, wider: Scope, hints: Hints = NO_HINTS
+    system: TransitionSystem,
+    within: Situations,
+    wider: Scope,
+    hints: Hints = NO_HINTS,
+    unwanted: Collection[str] = (),
 ) -> Proof:
     """Look for witnesses, for false lemmas in a wider scope, for what lemmas take for granted.
 
-    Decides no obligation.
+    Decides no obligation. Goals that are unwanted, by name, are not looked for.
     """
     started = time.perf_counter()
-    reached = reachability(system, within, known=hints.paths)
+    reached = reachability(system, within, known=hints.paths, unwanted=unwanted)
     witnesses = {f"{system.name}: {name}": trace for name, trace in reached.items()}
     wrong = tuple(false_lemmas(system, wider))
     missing = tuple(unfounded(system))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,16 +33,18 @@ def reachability(
     within: Situations,
     bound: int = 6,
     known: Sequence[KnownPath] = (),
+    unwanted: Collection[str] = (),
 ) -> dict[str, Trace | None]:
     """Every action, guard and answer of the system, and every condition of a clause.
 
     With the path that shows that it occurs, or None. An action, a guard or an answer that the
     small worlds do not show is looked for by the solver in the last place, too. Known paths are
-    tried before anything else.
+    tried before anything else. Goals that are unwanted, by name, are not looked for.
     """
     actions = tuple(vacuity_goals(system))
-    found = reach(system, goals_of(system, within), within.places, known)
-    missing = [goal for goal in actions if found[goal.name] is None]
+    wanted = [goal for goal in goals_of(system, within) if goal.name not in unwanted]
+    found = reach(system, wanted, within.places, known)
+    missing = [g for g in actions if g.name not in unwanted and found[g.name] is None]
     if missing:
         found.update(witnesses(system, within.places[-1].scope, missing, bound, least=False))
     return found

@@ -10,8 +10,10 @@ from dataclasses import replace
 from ..checks.bounded import NoVerdict, Trace
 from ..checks.hints import Hints
 from ..checks.proof import Proof, Share, check_vacuity, prove, prove_complete
+from ..checks.vacuity import goals_of
 from ..generate.arenas import situations
 from ..generate.hints import find_hints, hints_for
+from ..kernel.goals import vacuity_goals
 from ..model.variants import SPECIFIED, VARIANTS, Variant
 from .common import SMALL
 
@@ -74,11 +76,21 @@ def _prove_share(name: str, system: int, share: Share) -> Proof:
     return prove(of, SMALL, share, hints_for(of.name))
 
 
-def vacuity_of(name: str, system: int) -> Proof:
-    """What must be reachable, but for the conditions that the variant says never come true."""
+def vacuity_of(name: str, system: int, *, conditions: bool = True) -> Proof:
+    """What must be reachable, but for the conditions that the variant says never come true.
+
+    Without `conditions`, of clauses and named situations only those are looked for that the
+    variant says never come true; a wrong design may well never come to the others.
+    """
     variant = VARIANTS[name]
     of = variant.systems[system]
-    found = check_vacuity(of, situations(of), SMALL, hints_for(of.name))
+    within = situations(of)
+    unwanted = set[str]()
+    if not conditions:
+        wanted = {goal.name for goal in vacuity_goals(of)}
+        wanted |= {condition.removeprefix(f"{of.name}: ") for condition in variant.never}
+        unwanted = {goal.name for goal in goals_of(of, within)} - wanted
+    found = check_vacuity(of, within, SMALL, hints_for(of.name), unwanted)
     for condition in variant.never.keys() & found.witnesses.keys():
         if found.witnesses[condition] is not None:
             raise NoVerdict(f"{name} says that this never comes true, and it does: {condition}")

@@ -11,7 +11,7 @@ from ..checks.bounded import along, shortest
 from ..checks.proof import Proof, prove
 from ..checks.unrolling import Start
 from ..evaluate.text import formula
-from ..generate.arenas import situations
+from ..generate.hints import hints_for
 from ..generate.record import on_record
 from ..model.variants import VARIANTS, Variant
 from ..model.world import scopes_of, scopes_within
@@ -83,14 +83,12 @@ def _print_variant(variant: Variant) -> None:
 def _recompute(name: str, follow: bool) -> list[str]:
     """What is not as expected of this variant."""
     variant = VARIANTS[name]
-    parts = [prove(system, SMALL) for system in variant.systems]
-    parts += [jobs.vacuity_of(name, k) for k in range(len(variant.systems))]
-    proof = Proof.merged(parts, 0)
+    parts = [prove(s, SMALL, hints=hints_for(s.name)) for s in variant.systems]
     expected = variant.expected
-    # A wrong design may well never come to a condition of a clause, or to a named situation.
-    situated = {f"{s.name}: {g.name}" for s in variant.systems for g in situations(s).goals}
-    missed = {*proof.hollow, *situated} if expected is not None else set()
-    differences = [f"not reachable: {n}" for n in proof.unreachable if n not in missed]
+    right = expected is None
+    parts += [jobs.vacuity_of(name, k, conditions=right) for k in range(len(variant.systems))]
+    proof = Proof.merged(parts, 0)
+    differences = [f"not reachable: {n}" for n in proof.unreachable]
     differences += [f"wrong lemma: {formula(lemma)}" for lemma in proof.false_lemmas]
     differences += [f"taken for granted: {not_shown(thing)}" for thing in proof.unfounded]
     differences += [f"unknown: {o.obligation.label}" for o in proof.undecided]

@@ -16,9 +16,11 @@ from mmcache_spec.checks.induction import decide, is_proved, obligations
 from mmcache_spec.checks.known_paths import KnownPath, few_paths, reached
 from mmcache_spec.checks.proof import check_vacuity, prove, prove_complete
 from mmcache_spec.checks.vacuity import goals_of
+from mmcache_spec.cli.jobs import vacuity_of
 from mmcache_spec.evaluate.interpreter import ActionCall, World
 from mmcache_spec.generate.arenas import compact, situations
 from mmcache_spec.generate.hints import HINTS, find_hints, read_hints, write_hints
+from mmcache_spec.kernel.goals import vacuity_goals
 from mmcache_spec.kernel.system import TransitionSystem
 from mmcache_spec.model.encoder_decoder import encoder_decoder
 from mmcache_spec.model.variants import SPECIFIED, VARIANTS
@@ -233,3 +235,15 @@ def test_a_file_that_cannot_be_read_has_no_hints(text: str | None, tmp_path: Pat
         path.write_text(text, "utf-8")
     assert read_hints(path) == {}
     assert read_hints(path).get("ledger", NO_HINTS) is NO_HINTS
+
+
+def test_of_a_wrong_design_only_actions_guards_and_answers_are_asked() -> None:
+    """`variants --check` accepts that such a design does not come to a condition of a clause."""
+    name = "encoder_decoder_same_pass_notice"
+    system = VARIANTS[name].system
+    asked = {f"{system.name}: {goal.name}" for goal in vacuity_goals(system)}
+    every = {f"{system.name}: {goal.name}" for goal in goals_of(system, situations(system))}
+    found = vacuity_of(name, 0, conditions=False)
+    assert found.witnesses.keys() == asked
+    assert found.unreachable == ()
+    assert vacuity_of(name, 0).witnesses.keys() == every > asked
