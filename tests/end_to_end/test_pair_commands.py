@@ -17,6 +17,7 @@ from mmcache_conformance.pairs.command import CommandPair
 from mmcache_conformance.pairs.open import open_pair
 from mmcache_conformance.pairs.protocol import PairAnswer, PairTarget, pair_case
 from mmcache_conformance.suites.load import PAIRS, load_suite
+from mmcache_conformance.targets.command import CommandTarget
 from mmcache_conformance.verdicts.model import Verdict
 from mmcache_conformance.verdicts.run import run_target
 from mmcache_vectors.pair import ClearSender, Deliver, Invalidate, PairVector, Withdraw
@@ -76,12 +77,15 @@ def test_a_command_that_is_a_pair_is_tested_as_one() -> None:
     ],
 )
 def test_what_cannot_be_started_says_why(name: str, says: str) -> None:
+    found: Any = open_pair(name) if name.startswith("pair:") else CommandPair(_command(name))
     with pytest.raises(TargetError, match=says):
-        target = open_pair(name) if name.startswith("pair:") else None
-        if target is None:
-            found: Any = open_target(name)
-            target = CommandPair(found)
-        target.start()
+        found.start()
+
+
+def _command(name: str) -> CommandTarget:
+    found = open_target(name)
+    assert isinstance(found, CommandTarget)
+    return found
 
 
 def test_what_a_class_does_to_its_process_costs_its_vector_only(tmp_path: Path) -> None:
