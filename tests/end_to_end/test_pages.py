@@ -48,7 +48,7 @@ NOT_OURS = {
 def test_the_messages_of_the_protocol_page_are_messages() -> None:
     validator = jsonschema.Draft202012Validator(adapter_schema())
     shown = [b for b in blocks("docs/adapter-protocol.md") if b.language == "json"]
-    assert len(shown) == 6
+    assert len(shown) == 12
     for block in shown:
         validator.validate(json.loads(block.content))
 
