@@ -71,6 +71,9 @@ def main() -> NoReturn:
         # A terminal without our signs shows a question mark, and no traceback.
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if sys.stdout is None:  # else nothing would be said, and the exit code would be a verdict
+        click.echo("cannot write: standard output is closed", err=True)
+        sys.exit(ExitCode.COULD_NOT)
     guard = executes_foreign_code(sys.argv[1:])
     sys.exit(guarded(_run) if guard else _run())
 

@@ -73,7 +73,7 @@ def _checked(log: str, audit_every: int) -> Checked:
     except LogError as error:
         return unreadable(source, str(error))
     except OSError as error:
-        return unreadable(source, f"{source}: {error.strerror}")
+        return unreadable(source, f"{source or 'an empty name'}: {error.strerror}")
 
 
 def _lines_of(path: Path) -> Iterator[bytes]:

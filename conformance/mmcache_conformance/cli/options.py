@@ -210,7 +210,13 @@ def make_console() -> Console:
             for part in super().render(renderable, options):
                 yield part if part.control else Segment(printable(part.text), part.style)
 
-    return Output(highlight=False)
+    console = Output(highlight=False)
+    console.width = max(console.width, _NARROWEST)
+    return console
+
+
+_NARROWEST = 40
+"""Columns. In fewer, nothing of a table would be left."""
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:

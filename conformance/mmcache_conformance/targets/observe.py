@@ -10,7 +10,7 @@ from mmcache_vectors.manager import Manager
 from ..errors import describe_exception
 from .values import integer, text
 
-__all__ = ["READERS", "Reader", "exposes", "why_not_compared"]
+__all__ = ["READERS", "Reader", "exposes", "is_no_comparison", "why_not_compared"]
 
 Reader = Callable[[Any, Mapping[str, object]], Any]
 """Reads one observable from a manager; the second argument is the requests of its world by id.
@@ -117,14 +117,24 @@ def exposes(probe: object, name: str) -> bool:
         return True
 
 
-def why_not_compared(probe: object, name: str, read: Reader) -> str | None:
-    """Why what is there cannot be compared, seen on a new instance; None if it can."""
+def why_not_compared(
+    probe: object, name: str, read: Reader, requests: Mapping[str, object], *, new: bool
+) -> str | None:
+    """Why what is there cannot be compared, seen on this instance; None if it can.
+
+    What cannot be read at all is told of a `new` instance only: later it is the manager's failure.
+    """
     try:
-        read(probe, {})
+        read(probe, requests)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        if isinstance(error, TypeError) and str(error).endswith(_CANNOT):
+        if is_no_comparison(error):
             return str(error)
-        return f"{name} cannot be read: {describe_exception(error)}"
+        return f"{name} cannot be read: {describe_exception(error)}" if new else None
     return None
+
+
+def is_no_comparison(error: BaseException) -> bool:
+    """Whether a reader raised it for what is there and cannot be compared."""
+    return isinstance(error, TypeError) and str(error).endswith(_CANNOT)

@@ -8,7 +8,7 @@ second class were added.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -42,7 +42,7 @@ from .api import (
     other_signature,
     without,
 )
-from .observe import READERS, Reader, exposes, why_not_compared
+from .observe import READERS, Reader, exposes, is_no_comparison, why_not_compared
 from .protocol import CALLS, MANAGERS, Answer, Case, call_name
 from .values import text, truth
 
@@ -109,21 +109,15 @@ class PythonTarget:
             if cls is None:
                 continue
             probe = self._probe(cls)
-            calls, why = _offered(cls, probe, touch=touch)
+            state = _State(manager, self._probe(cls), found.lacks)
+            calls, why = _offered(cls, probe, state.look if touch else None)
             if why is not None:
                 undriven[manager] = why
-            probe = self._probe(cls)
-            observed = []
-            for name, read in READERS[manager].items():
-                if name in found.lacks or not exposes(probe, name):
-                    continue
-                if (said := why_not_compared(probe, name, read)) is not None:
-                    uncompared.append(f"{manager}: {said}")
-                else:
-                    observed.append(name)
+            uncompared += [f"{manager}: {said}" for said in state.uncompared.values()]
+            observed = state.observed
             added = found.adds | _added(cls)
             self._classes[manager] = cls
-            self._observed[manager] = tuple(observed)
+            self._observed[manager] = observed
             capabilities[manager] = (*calls, *observed, *sorted(added))
         about = Implementation(
             found.name,
@@ -195,7 +189,9 @@ class PythonTarget:
                 given = "None" if self._config is None else "as given"
                 how = f"{cls.__qualname__}.create_manager(cache_size={_TOUCHED.cache_size}, "
                 how += f"vllm_config={given})"
-            if self._config is None and _takes_a_configuration(cls):
+            if "argument 'cache_size'" in str(error):
+                hint = "; the size is given by the name `cache_size`, as vLLM gives it"
+            elif self._config is None and _takes_a_configuration(cls):
                 hint = "; give it a configuration: --vllm-config module:NAME"
             raise TargetError(f"{how} failed: {describe_exception(error)}{hint}") from None
 
@@ -367,24 +363,53 @@ _TOUCH: tuple[Call, ...] = (
 """Each call once or twice, as any manager must take it."""
 
 
-def _offered(cls: type, probe: object, *, touch: bool) -> tuple[list[str], str | None]:
+class _State:
+    """What a manager shows, and what of it cannot be compared: on a new instance, and at work."""
+
+    def __init__(self, kind: Manager, new: object, lacks: Collection[str]) -> None:
+        readers = READERS[kind].items()
+        self._readers = {n: r for n, r in readers if n not in lacks and exposes(new, n)}
+        self.uncompared: dict[str, str] = {}
+        self._look(new, new=True)
+
+    def look(self, probe: object) -> None:
+        """On an instance after some calls."""
+        self._look(probe, new=False)
+
+    def _look(self, probe: object, *, new: bool) -> None:
+        for name in self.observed:
+            said = why_not_compared(probe, name, self._readers[name], _TOUCHED_BY, new=new)
+            if said is not None:
+                self.uncompared[name] = said
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        return tuple(name for name in self._readers if name not in self.uncompared)
+
+
+_TOUCHED_BY = {r.request_id: _FakeRequest(r) for r in _TOUCHED.requests}
+
+
+def _offered(
+    cls: type, probe: object, look: Callable[[object], None] | None
+) -> tuple[list[str], str | None]:
     """The calls that the class has, and why it cannot be driven, if so.
 
-    A call that is declared and not implemented is one that it does not have. Whatever else goes
-    wrong is for the vectors to find.
+    Each is made, and `look` sees the instance after it; without `look`, none is. A call that is
+    declared and not implemented is one that it does not have. Whatever else goes wrong is for the
+    vectors to find.
     """
-    calls = [op for op in CALLS if callable(getattr(cls, op, None))]
+    calls = [op for op in CALLS if _has_call(probe, op)]
     why = lacks_of(cls, calls) or other_signature(probe, calls)
-    if why is not None or not touch:
+    if why is not None or look is None:
         return calls, why
-    requests = {r.request_id: _FakeRequest(r) for r in _TOUCHED.requests}
     free: list[object] = []
     for call in _TOUCH:
         name = call_name(call)
         if name not in calls:
             continue
         try:
-            answer = _make(probe, call, requests)
+            answer = _make(probe, call, _TOUCHED_BY)
         except KeyboardInterrupt:
             raise
         except NotImplementedError:
@@ -394,9 +419,20 @@ def _offered(cls: type, probe: object, *, touch: bool) -> tuple[list[str], str |
         else:
             if (why := other_answer(name, answer)) is not None:
                 return calls, why
+            look(probe)
         with suppress(Exception):
             free.append(probe.num_free_slots)  # type: ignore[attr-defined]
     return calls, lacks_of(cls, calls) or charges_elsewhere(free, _TOUCHED.cache_size)
+
+
+def _has_call(probe: object, name: str) -> bool:
+    """Whether the instance has it, by its class or by itself, as a proxy has."""
+    try:
+        return callable(getattr(probe, name, None))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return False
 
 
 def _misfit(error: BaseException) -> str | None:
@@ -407,6 +443,8 @@ def _misfit(error: BaseException) -> str | None:
             f"{CANNOT}it reads `{error.name}` of {what}, which is given request_id, mm_features, "
             f"num_encoder_inputs and get_num_encoder_embeds(input_id), and their older names"
         )
+    if is_no_comparison(error):
+        return f"{CANNOT}{error}"
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code is not _make.__code__:
         frames = frames.tb_next

@@ -54,6 +54,8 @@ def main() -> None:
         # A terminal without our signs shows a question mark, and no traceback.
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if sys.stdout is None:  # else nothing would be said, and the exit code would be a verdict
+        _tell("cannot write: standard output is closed")
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     watch_for_interrupt()

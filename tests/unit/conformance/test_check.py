@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +305,44 @@ def test_reordered_and_repeated_events_are_told() -> None:
     assert "line 4: manager 'm': seq 1 where 2 comes next; it comes twice" in error_of(
         [*lines[:3], lines[2], *lines[3:]]
     )
+
+
+def test_two_logs_in_one_file_are_told() -> None:
+    lines = lines_of(numbered((Allocated, *A), (Freed, "r")))
+    assert "line 5: a second header; two logs are in it" in error_of([*lines, *lines])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda whole: b"\xef\xbb\xbf" + whole, "begins with a byte order mark"),
+        (gzip.compress, "is compressed (gzip); unpack it first"),
+        (lambda whole: whole.decode().encode("utf-16"), "is not UTF-8"),
+        (lambda whole: whole.decode().encode("utf-16-be"), "is not UTF-8"),
+        (lambda whole: whole.replace(b"\n", b" ") + b"\n", "more than the header is on it"),
+        (lambda whole: b"[]\n" + whole, "no header; it should say"),
+    ],
+)
+def test_what_the_first_line_is_instead_of_a_header_is_told(
+    change: Callable[[bytes], bytes], says: str
+) -> None:
+    whole = change(b"".join(lines_of(numbered((Allocated, *A), (Freed, "r")))))
+    assert says in error_of(whole.splitlines(keepends=True))
+
+
+@pytest.mark.parametrize(
+    "more", [b',"num_embeds":5', b', "num_embeds" : 5', b',"num_\\u0065mbeds":5']
+)
+def test_a_name_that_an_object_has_twice_is_told(more: bytes) -> None:
+    """Of the two values a reader takes one: whoever was accused of it would be innocent."""
+    lines = lines_of(numbered((Allocated, *A), (Freed, "r")))
+    assert b'"num_embeds":4' in lines[2]
+    lines[2] = lines[2].rstrip(b"}\n") + more + b"}\n"
+    assert "line 3: 'num_embeds' is there twice in one object" in error_of(lines)
+
+
+def test_texts_that_are_alike_are_no_name_twice() -> None:
+    assert check(numbered((Allocated, "op", 0, "op", 4), (Freed, "op"))).illegal is None
 
 
 def test_two_writers_of_one_name_are_told() -> None:

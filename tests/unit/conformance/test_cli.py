@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -483,6 +485,24 @@ class TestEnds:
                 text=True,
             )
         assert (done.returncode, done.stderr) == (ExitCode.BROKEN_PIPE, "")
+
+    @pytest.mark.parametrize("words", ["list", "run reference -k L7", "exhaust reference"])
+    def test_where_nothing_can_be_said_nothing_is_concluded(
+        self, words: str, tmp_path: Path
+    ) -> None:
+        done = subprocess.run(
+            ["sh", "-c", f"{shlex.quote(sys.executable)} -m mmcache_conformance {words} >&-"],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert done.returncode == ExitCode.COULD_NOT
+        assert done.stderr == "cannot write: standard output is closed\n"
+
+    def test_a_table_is_there_however_narrow_the_terminal_is_said_to_be(self) -> None:
+        done = CliRunner().invoke(cli, ["run", "reference", "-k", "L7"], env={"COLUMNS": "1"})
+        assert done.exit_code == 0
+        assert re.search(r"passed +\d+", done.output)
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
     def test_a_full_disk_is_one_line(self, tmp_path: Path) -> None:

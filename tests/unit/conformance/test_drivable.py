@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import zipfile
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,11 +17,15 @@ from mmcache import EncoderCacheManager, EncoderDecoderCacheManager
 from mmcache_conformance.cli import cli
 from mmcache_conformance.errors import TargetError
 from mmcache_conformance.open import open_target
+from mmcache_conformance.oracle.decisions import explained
 from mmcache_conformance.targets.api import is_api_error
+from mmcache_conformance.targets.protocol import CALLS
 from mmcache_conformance.targets.vllm.source import find_source, load_classes
+from mmcache_conformance.verdicts.model import TargetReport
 from mmcache_conformance.verdicts.run import run_target
+from tests.known_bad.managers import UnfilteredReport
 from tests.known_bad.other_apis import OTHER_APIS
-from tests.support.drivers import SHORT
+from tests.support.drivers import SHORT, short_vectors
 from tests.support.plain_managers import Manager
 from tests.support.quick import only_quick
 
@@ -112,6 +118,127 @@ def test_a_defect_that_raises_is_still_a_failure() -> None:
     done = invoke("run", "tests.known_bad.misbehaving:Raises", "-q")
     assert done.exit_code == 1
     assert " failed" in done.output
+
+
+# --- what is shown, and how ---------------------------------------------------------------------
+
+SHAPES: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "counts of references": ("cached", lambda v: {h: len(r) for h, r in v.items()}),
+    "pairs as references": ("cached", lambda v: {h: [(r, 0) for r in rs] for h, rs in v.items()}),
+    "one text for all references": ("cached", lambda v: {h: ",".join(r) for h, r in v.items()}),
+    "hashes alone": ("cached", set),
+    "pairs of a hash and its references": ("cached", lambda v: list(v.items())),
+    "hashes as bytes": ("cached", lambda v: {h.encode(): r for h, r in v.items()}),
+    "pairs of an age and a hash": ("freeable", lambda v: list(enumerate(v))),
+    "ages": ("freeable", lambda v: list(range(len(v)))),
+    "no order": ("freeable", frozenset),
+    "nothing where there is something": ("freeable", lambda v: None if v else []),
+    "a fraction": ("num_free_slots", Fraction),
+    "a float once it is not whole": ("num_free_slots", lambda v: v if v == 2 else float(v)),
+    "positions as texts": ("get_cached_input_ids", lambda v: [str(k) for k in v]),
+    "a number of positions": ("get_cached_input_ids", len),
+}
+"""State that is there and of another make, by where it is."""
+
+
+def shown_otherwise(base: type, where: str, shape: Callable[[Any], object]) -> type:
+    """The manager, which shows its state in another form."""
+
+    class Shown:
+        def __init__(self, cache_size: int) -> None:
+            self._inner = base(cache_size)
+
+        def __getattr__(self, name: str) -> object:
+            found = getattr(self._inner, name)
+            if name != where:
+                return found
+            return (lambda request: shape(found(request))) if callable(found) else shape(found)
+
+    return Shown
+
+
+def report_of(cls: type) -> TargetReport:
+    from mmcache_conformance.targets.python import ManagerClasses, PythonTarget
+
+    target = PythonTarget("x", lambda: ManagerClasses("x", cls, None))
+    return explained(run_target(target, short_vectors()), short_vectors())
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_state_of_another_make_is_not_compared_and_said_aloud(name: str) -> None:
+    """L1: and the answers are judged all the same."""
+    where, shape = SHAPES[name]
+    report = report_of(shown_otherwise(EncoderCacheManager, where, shape))
+    assert report.implementation is not None
+    assert {v.outcome for v in report.verdicts} == {"pass", "skip"}
+    (said,) = report.implementation.uncompared
+    assert where in said
+    wrong = report_of(shown_otherwise(UnfilteredReport, where, shape))
+    assert "L1" in {c for v in wrong.verdicts for c in v.broke or ()}
+
+
+def test_what_shows_late_that_it_cannot_be_compared_breaks_no_clause() -> None:
+    """Only where two requests share a hash, to which the first calls do not come."""
+
+    def late(cached: Any) -> object:
+        return {h: r if len(r) < 2 else len(r) for h, r in cached.items()}
+
+    report = report_of(shown_otherwise(EncoderCacheManager, "cached", late))
+    assert {v.outcome for v in report.verdicts} == {"pass", "skip", "error"}
+    errors = [str(v.reason) for v in report.verdicts if v.outcome == "error"]
+    assert all(
+        "what cached has of a hash is of type int, which cannot be compared" in e for e in errors
+    )
+
+
+def test_state_that_breaks_down_at_work_is_a_failure() -> None:
+    """What cannot be read after some calls is the manager's own defect."""
+
+    def broken(freeable: Any) -> object:
+        if list(freeable):
+            raise RuntimeError("the list is torn")
+        return []
+
+    report = report_of(shown_otherwise(EncoderCacheManager, "freeable", broken))
+    assert report.implementation is not None
+    assert report.implementation.uncompared == ()
+    assert "fail" in {v.outcome for v in report.verdicts}
+
+
+class PassesOn:
+    """All calls go to another object, which no class declares."""
+
+    def __init__(self, cache_size: int) -> None:
+        self._inner = EncoderCacheManager(cache_size)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+
+class BoundWhenMade:
+    """The calls are attributes of the instance."""
+
+    def __init__(self, cache_size: int) -> None:
+        self._inner = EncoderCacheManager(cache_size)
+        for name in (*CALLS, "get_cached_input_ids"):
+            setattr(self, name, getattr(self._inner, name))
+
+
+@pytest.mark.parametrize("cls", [PassesOn, BoundWhenMade])
+def test_the_calls_are_those_of_the_instance(cls: type) -> None:
+    report = report_of(cls)
+    assert report.reason is None
+    assert {v.outcome for v in report.verdicts} == {"pass", "skip"}
+
+
+def test_the_size_is_given_by_its_name_and_a_configuration_would_not_help() -> None:
+    class Named(EncoderCacheManager):
+        def __init__(self, size: int) -> None:
+            super().__init__(size)
+
+    reason = str(report_of(Named).reason)
+    assert "the size is given by the name `cache_size`" in reason
+    assert "--vllm-config" not in reason
 
 
 # --- which classes, and how they are made ------------------------------------------------------
