@@ -28,6 +28,7 @@ from mmcache_vectors.pair import (
 
 from .evaluate.compiled import CompiledCall, CompiledClaims, CompiledSystem, Packed
 from .evaluate.interpreter import ActionCall, Interpreter, World
+from .evaluate.uniform import UniformSystem
 from .kernel.system import TransitionSystem
 from .model.processor_cache import ProcessorCacheDesign, processor_cache
 
@@ -95,7 +96,8 @@ class PairSystem:
         parameters: The world.
         design: The decisions; without it, the right ones.
         judged: Whether the clauses of the model are evaluated at every step, for
-            `PairAnswer.broke`.
+            `PairAnswer.broke`. Without that, the code answers that is written once for all worlds;
+            with it, an interpreter, and what is compiled for this world.
     """
 
     def __init__(
@@ -110,9 +112,12 @@ class PairSystem:
         self._requests = {r.request_id: r for r in parameters.requests}
         self._system: TransitionSystem = _system(design)
         world = world_of(parameters)
-        self._compiled = CompiledSystem(self._system, world, with_ghosts=judged)
-        self._interpreter = Interpreter(self._system, world, record=judged)
         self._judged = judged
+        if judged:
+            self._compiled = CompiledSystem(self._system, world, with_ghosts=True)
+            self._interpreter = Interpreter(self._system, world)
+        else:
+            self._quick = _uniform(design).world(world)
         self._made: Counter[tuple[str, ...]] = Counter()
         self._calls: dict[tuple[str, ...], CompiledCall] = {}
         self._known: dict[Packed, Mapping[str, Any]] = {}
@@ -126,7 +131,7 @@ class PairSystem:
     # --- what can be asked ---------------------------------------------------------------------
 
     def initial(self) -> State:
-        return State(self._compiled.initial())
+        return State(self._compiled.initial() if self._judged else self._quick.initial())
 
     def call(self, state: State, call: PairCall) -> tuple[PairAnswer, State] | None:
         """What is answered, and the state after it; None where the call cannot come."""
@@ -276,6 +281,10 @@ class PairSystem:
     # --- the model -----------------------------------------------------------------------------
 
     def _do(self, packed: Packed, action: str, **arguments: str) -> tuple[Any, Packed] | None:
+        if not self._judged:
+            (parameters,) = (a.parameters for a in self._system.actions if a.name == action)
+            numbers = (self._quick.number(p.sort, arguments[p.name]) for p in parameters)
+            return self._quick.calls[action](packed, *numbers)
         name = (action, *arguments.values())
         self._made[name] += 1
         if self._made[name] < _OFTEN:
@@ -284,7 +293,7 @@ class PairSystem:
             if name not in self._calls:
                 self._calls[name] = self._compiled.compile(ActionCall(action, arguments))
             done = self._calls[name](packed)
-        if done is not None and self._judged:
+        if done is not None:
             self._judge(name, arguments, packed, done)
         return done
 
@@ -316,7 +325,8 @@ class PairSystem:
 
     def _values(self, packed: Packed) -> Mapping[str, Any]:
         if packed not in self._known:
-            self._known[packed] = self._compiled.unpack(packed)
+            code = self._compiled if self._judged else self._quick
+            self._known[packed] = code.unpack(packed)
         return self._known[packed]
 
     def _has(self, packed: Packed, variable: str, request: str) -> bool:
@@ -328,6 +338,12 @@ class PairSystem:
 @lru_cache(maxsize=32)
 def _system(design: ProcessorCacheDesign) -> TransitionSystem:
     return processor_cache(design)
+
+
+@lru_cache(maxsize=32)
+def _uniform(design: ProcessorCacheDesign) -> UniformSystem:
+    """Its code, which is written once for all worlds."""
+    return UniformSystem(_system(design))
 
 
 def world_of(parameters: PairParameters) -> World:

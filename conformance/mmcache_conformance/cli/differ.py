@@ -26,9 +26,11 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from ..differ.pairs import PairDifferReport
     from ..differ.report import DifferReport, Finding
     from ..implementation import Implementation
     from ..oracle.known import Known
+    from ..pairs.protocol import PairTarget
 
 __all__ = ["differ"]
 
@@ -106,8 +108,8 @@ def differ(
 
     Worlds are larger than those of the vectors: up to 8 hashes, 6 requests and 12 items, with
     large and small numbers and with long names. What is found is made as short as it can be, and
-    --save keeps it as a vector. TARGET is any manager, as for run; the same seed and --count play
-    the same sequences.
+    --save keeps it as a vector. TARGET is any manager, or a pair of processor caches (in smaller
+    worlds), as for run; the same seed and --count play the same sequences.
 
     \b
     The exit code is 0 if nothing differs (but what --expected explains), 1 if
@@ -124,6 +126,14 @@ def differ(
         make_folder(save, "--save")
     if count is None and seconds is None:
         seconds = _SECONDS
+    found = _pair_of(target, timeout, in_process)
+    if found is not None:
+        for option, given in (("--expected", expected), ("--vectors", directory),
+                              ("--cluster", cluster), ("--jobs", jobs > 1)):  # fmt: skip
+            if given:
+                raise click.UsageError(f"{option} is for managers, and {target} is a pair")
+        _differ_pair(context, found, seed, calls, count, seconds, findings, save, as_json)
+        return
     try:
         with usage_errors(), foreign_code():
             implementation, known = _known(target, timeout, in_process, expected, directory)
@@ -151,6 +161,95 @@ def differ(
     if save is not None:
         _save(save, report, quiet=as_json)
     context.exit(report.exit_code)
+
+
+def _pair_of(name: str, timeout: float | None, in_process: bool) -> PairTarget | None:
+    """The target, if it is a pair of processor caches and nothing else."""
+    from ..open import open_target
+    from ..pairs.open import is_pair_name
+    from ..pairs.protocol import PairTarget
+
+    if not is_pair_name(name) and not name.startswith("cmd:"):
+        return None
+    with usage_errors():
+        found = open_target(name, timeout=timeout, in_process=in_process)
+    if isinstance(found, PairTarget):
+        return found
+    found.stop()
+    return None
+
+
+def _differ_pair(
+    context: click.Context,
+    target: PairTarget,
+    seed: int,
+    calls: int | None,
+    count: int | None,
+    seconds: float | None,
+    findings: int,
+    save: Path | None,
+    as_json: bool,
+) -> None:
+    from ..differ.pairs import run_pair_campaign
+    from ..errors import AdapterError, TargetError
+
+    try:
+        with foreign_code(), _progress(not as_json, count, seconds) as on_progress:
+            report = run_pair_campaign(
+                target,
+                seed=seed,
+                calls=calls,
+                count=count,
+                seconds=seconds,
+                findings=findings,
+                on_progress=on_progress,
+            )
+    except (TargetError, AdapterError) as error:
+        echo(f"{target.name} could not be played on: {error}", err=True)
+        context.exit(ExitCode.COULD_NOT)
+    if as_json:
+        print_document(report)
+    else:
+        echo("\n".join(_pair_lines(report)))
+    if save is not None:
+        _save(save, report, quiet=as_json)
+    context.exit(report.exit_code)
+
+
+def _pair_lines(report: PairDifferReport) -> Iterator[str]:
+    from mmcache_vectors.clauses import clause
+
+    from ..reports.pairs import pair_failure_lines
+
+    yield f"{report.target}: {report.implementation.name}, seed {report.seed}"
+    for finding in report.findings:
+        yield from map(_decision_line, finding.decisions)
+        if not finding.decisions:
+            yield "DIFFERS from the specification; no decision that is known here explains it:"
+        yield from (f"  {line}" for line in pair_failure_lines(finding.vector, finding.failure))
+        for about in map(clause, finding.clauses):
+            yield f"  {about.id} {about.name}: {about.says}"
+        yield (
+            f"  sequence {finding.sequence} of {finding.calls_at_first} calls, "
+            f"made {len(finding.vector.steps)}"
+        )
+    if report.left_out:
+        yield f"not called, because the target lacks it: {', '.join(report.left_out)}"
+    rate = report.sequences / max(report.seconds, 0.001)
+    yield (
+        f"{report.sequences:,} sequences, {report.calls:,} calls compared in {report.worlds:,} "
+        f"worlds, {report.seconds:.1f} s, {rate:,.0f} sequences/s"
+    )
+    if not report.findings:
+        yield "nothing differs"
+
+
+def _decision_line(name: str) -> str:
+    from mmcache_spec.model.variants import VARIANTS
+
+    variant = VARIANTS[name]
+    seen = f" ({', '.join(variant.seen_in)})" if variant.seen_in else ""
+    return f"DECISION {name}{seen}: {variant.says}; it explains all of this:"
 
 
 def _known(
@@ -235,16 +334,12 @@ def _lines(report: DifferReport) -> Iterator[str]:
 
 
 def _story(report: DifferReport, finding: Finding) -> Iterator[str]:
-    from mmcache_spec.model.variants import VARIANTS
     from mmcache_vectors.clauses import clause
 
     from ..reports.story import call_text, difference_lines, parameter_lines
     from ..verdicts.model import CallFailure
 
-    for name in finding.decisions:
-        variant = VARIANTS[name]
-        seen = f" ({', '.join(variant.seen_in)})" if variant.seen_in else ""
-        yield f"DECISION {name}{seen}: {variant.says}; it explains all of this:"
+    yield from map(_decision_line, finding.decisions)
     if not finding.decisions:
         yield "DIFFERS from the specification; no decision that is known here explains it:"
     vector = finding.vector
@@ -264,12 +359,12 @@ def _story(report: DifferReport, finding: Finding) -> Iterator[str]:
     yield f"  sequence {finding.sequence} of {finding.calls_at_first} calls, made {len(calls)}"
 
 
-def _save(directory: Path, report: DifferReport, *, quiet: bool) -> None:
-    from mmcache_vectors.manager import encode
+def _save(directory: Path, report: DifferReport | PairDifferReport, *, quiet: bool) -> None:
+    from mmcache_vectors.document import canonical
 
     for finding in report.findings:
         path = directory / f"{finding.vector.id}.json"
-        content = encode(finding.vector)
+        content = canonical(finding.vector)
         if path.exists() and path.read_bytes() != content:
             raise NotWritten(f"{path} is there already and is another file: not overwritten")
         write_file(path, content)

@@ -39,6 +39,12 @@ SCHEMAS: dict[str, tuple[str, str, str]] = {
     "check": ("mmcache_conformance.logs.verdict", "check_schema", "what check --json prints"),
     "list": ("mmcache_conformance.suites.listing", "Listing", "what list --json prints"),
     "smoke": ("mmcache_conformance.verdicts.smoke", "SmokeReport", "what smoke --json prints"),
+    "differ": ("mmcache_conformance.differ.report", "DifferReport", "what differ --json prints"),
+    "differ-pair": (
+        "mmcache_conformance.differ.pairs",
+        "PairDifferReport",
+        "what differ --json prints of a pair",
+    ),
     "exhaust": (
         "mmcache_conformance.exhaust.report",
         "ExhaustReport",

@@ -23,7 +23,7 @@ from ..verdicts.model import Decision, PairFailure, TargetReport
 from .cover import covering
 from .engine_decisions import engine_decided
 
-__all__ = ["PairDecisions", "model_answers"]
+__all__ = ["PairDecisions", "killed_by", "model_answers"]
 
 _Symptom = tuple[int, tuple[str, ...], tuple[object, ...]]
 """The step, the clauses that it breaks, and what was answered."""
@@ -104,6 +104,11 @@ def _symptom(name: str, vector: PairVector) -> _Symptom | None:
         return None
     clauses = tuple(sorted({b.clause for b in wrong.breaches}))
     return wrong.step, clauses, _shown(answers[wrong.step])
+
+
+def killed_by(name: str, vector: PairVector) -> bool:
+    """Whether a pair that takes the decision of this name fails the vector."""
+    return _symptom(name, vector) is not None
 
 
 def _design_of(name: str) -> ProcessorCacheDesign:

@@ -171,7 +171,8 @@ class _Judge:
             self.line = self.line[len(passed) :]
         else:
             passed = [request]
-        items = [i.identifier for r in passed for i in self.requests[r].items]
+        recent = [r for r in passed if r not in self.overtaken]
+        items = {i.identifier for r in recent for i in self.requests[r].items}
         sent = self.sent.get(request, ())
         if answer.missed:
             yield PairBreach("P1", f"sent without data and not there: {_names(answer.missed)}")
@@ -187,8 +188,9 @@ class _Judge:
                 yield PairBreach("P7", f"{own} was sent with its data, and P1 takes {got}")
         if answer.missed or answer.error is not None:
             return
-        if self.renewed is not None and request not in self.overtaken:
-            self.renewed |= set(items)
+        # A request without items is no item that was recorded after the clear.
+        if self.renewed is not None and items:
+            self.renewed |= items
             if answer.receiver is not None:
                 old = set(answer.receiver) - self.renewed
                 if old:

@@ -25,7 +25,6 @@ from mmcache_vectors.pair import (
     PairCall,
     PairParameters,
     PairProvenance,
-    PairStep,
     PairVector,
     ProcessRequest,
     Withdraw,
@@ -37,6 +36,7 @@ from ..model.processor_cache import ProcessorCacheDesign, processor_cache
 from ..model.processor_cache_variants import WRONG_PROCESSOR_CACHES
 from ..model.variant import Variant
 from ..pair import PairAnswer, PairSystem, State
+from ..pair_steps import specified_steps
 from .folder import drift, write_folder
 from .pair_walks import SCRIPTS, WALKS, Walk, pair_world, serial, walked
 
@@ -162,35 +162,6 @@ def _differ(due: PairAnswer, got: PairAnswer) -> bool:
 # --- vectors -----------------------------------------------------------------------------------
 
 
-def _steps(world: PairParameters, calls: Sequence[PairCall]) -> tuple[PairStep, ...]:
-    """The calls with the specified answers; after a `withdraw`, those without the request, too."""
-    answers = PairSystem(world).answers(calls)
-    assert answers is not None
-    assert len(answers) == len(calls)
-    undone = _without_withdrawn(world, calls)
-    return tuple(
-        PairStep(call, answer.expect, other if other != answer.expect else None)
-        for call, answer, other in zip(calls, answers, undone, strict=True)
-    )
-
-
-def _without_withdrawn(
-    world: PairParameters, calls: Sequence[PairCall]
-) -> list[pair.PairExpect | None]:
-    """What is answered behind a `withdraw` where the request was never processed; else None."""
-    at = next((k for k, call in enumerate(calls) if isinstance(call, Withdraw)), None)
-    if at is None:
-        return [None] * len(calls)
-    withdrawn = calls[at]
-    assert isinstance(withdrawn, Withdraw)
-    processed = max(k for k in range(at) if calls[k] == ProcessRequest(withdrawn.request))
-    kept = [k for k in range(len(calls)) if k not in (processed, at)]
-    answers = PairSystem(world).answers([calls[k] for k in kept])
-    assert answers is not None
-    told = dict(zip(kept, answers, strict=True))
-    return [told[k].expect if k > at else None for k in range(len(calls))]
-
-
 def _can_tell(design: ProcessorCacheDesign, calls: Sequence[PairCall]) -> bool:
     """Whether the calls come to what the decisions are about; if not, it does as is specified."""
     kinds = {type(call) for call in calls}
@@ -227,7 +198,7 @@ def _digest() -> str:
 def _vector(
     name: str, says: str, variant: str, world: PairParameters, calls: Sequence[PairCall]
 ) -> PairVector:
-    steps = _steps(world, calls)
+    steps = specified_steps(world, calls)
     able = [v for v in _wrong() if _can_tell(design_of(v), calls)]
     told = {v.name: _outcome(design_of(v), world, calls) for v in able}
     kills = tuple(n for n, (apart, _) in told.items() if apart)

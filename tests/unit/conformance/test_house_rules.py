@@ -15,6 +15,7 @@ import msgspec
 import mmcache
 import mmcache_conformance
 import mmcache_vectors
+from mmcache_conformance.differ.pairs import PairDifferReport
 from mmcache_conformance.differ.report import DifferReport
 from mmcache_conformance.engines.generate import AbstractPath, Shape
 from mmcache_conformance.engines.random import RandomRun
@@ -43,7 +44,16 @@ DOCUMENTS = (
     *(wire.Message, wire.Started, wire.Ran, wire.Passed, wire.PairTold, wire.Errored),
     *(isolated.Begin, isolated.Loaded, isolated.Look, isolated.Begun, isolated.Refused),
     *(importlib.import_module("mmcache_conformance.engines.generate")._Sketches, AbstractPath),
-    *(Shape, load._Header, load._Manifest, Listing, SmokeReport, DifferReport, command._RawRan),
+    *(
+        Shape,
+        load._Header,
+        load._Manifest,
+        Listing,
+        SmokeReport,
+        DifferReport,
+        PairDifferReport,
+        command._RawRan,
+    ),
 )
 """All that is read from or written to a file, a pipe or a terminal as JSON or TOML."""
 
